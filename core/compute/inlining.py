@@ -29,22 +29,27 @@ def inlined(outputs: Sequence[Tensor]) -> list[Tensor]:
     if len(plain) + sum(isinstance(op, PlaceholderOp) for op in ops) < len(ops):
         return list(outputs)
     bodies = {op: op.body for op in plain}
+    read = {op: _buffers(op.body) for op in plain}
     kept = {tensor.op for tensor in outputs}
     for op in reversed(plain):
         if op in kept or op.reduce is not None or len(op.body) > 1:
             continue
         made = op.outputs[0].buffer
-        readers = [other for other, body in bodies.items() if any(load.buffer is made for load in _loads(body))]
+        readers = [other for other in bodies if made in read[other]]
         if len(readers) == 1 and _is_read_once(op, readers[0], bodies[readers[0]]):
             body = _with_element(op, bodies[op][0], readers[0], bodies[readers[0]])
             if _size(body) <= MOST_NODES:
-                bodies[readers[0]] = body
+                bodies[readers[0]], read[readers[0]] = body, _buffers(body)
                 del bodies[op]
     return _rebuilt(outputs, bodies)
 
 
 def _loads(body: Body) -> list[Load]:
     return [load for expr in body for part in parts_of(expr) for load in loads(part)]
+
+
+def _buffers(body: Body) -> set[Buffer]:
+    return {load.buffer for load in _loads(body)}
 
 
 def _is_read_once(op: ComputeOp, reader: ComputeOp, body: Body) -> bool:

@@ -46,14 +46,14 @@ class NodeAccess:
     def has_reuse(self) -> bool:
         """Does a reduction read elements several times, as a convolution does?"""
         return any(
-            _points(op, buffer) > _REUSE * math.prod(buffer.shape)
-            for op in self._ops if op.reduce is not None for buffer in {load.buffer for load in _loads(op)}
+            _points(op, own) > _REUSE * math.prod(buffer.shape)
+            for op in self._ops if op.reduce is not None for buffer, own in self._loads[op].items()
         )  # fmt: skip
 
     def reads(self, value: Value) -> float:
         """Return the number of reads of each element of an input."""
         buffer = self._buffer(value)
-        return sum(_points(op, buffer) for op in self._ops) / math.prod(value.shape)
+        return sum(_points(op, self._loads[op].get(buffer, [])) for op in self._ops) / math.prod(value.shape)
 
     def rows(self, value: Value) -> int:
         """Count the leading axes for each index of which the outputs depend on the same row of an input alone.
@@ -63,24 +63,31 @@ class NodeAccess:
         followed = {self._buffer(value)}
         rank = len(value.shape)
         for op in self._ops:
-            own = [load for load in _loads(op) if load.buffer in followed]
+            own = [load for buffer, found in self._loads[op].items() if buffer in followed for load in found]
             if own:
                 followed.update(tensor.buffer for tensor in op.outputs)
                 rank = min(rank, *(_common_axes(op, load) for load in own))
         return rank
 
+    @cached_property
+    def _loads(self) -> dict[ComputeOp, dict[Buffer, list[Load]]]:
+        """The loads of each operation by their buffers."""
+        return {op: _loads(op) for op in self._ops}
+
     def _buffer(self, value: Value) -> Buffer:
         return self.node.computation.inputs[self.node.inputs.index(value)].buffer
 
 
-def _loads(op: ComputeOp) -> list[Load]:
-    return [load for expr in op.body for part in parts_of(expr) for load in loads(part)]
+def _loads(op: ComputeOp) -> dict[Buffer, list[Load]]:
+    found: dict[Buffer, list[Load]] = {}
+    for load in (load for expr in op.body for part in parts_of(expr) for load in loads(part)):
+        found.setdefault(load.buffer, []).append(load)
+    return found
 
 
-def _points(op: ComputeOp, buffer: Buffer) -> int:
-    """Return the number of reads of a buffer by an operation, of which those at one place are one."""
-    places = {str(load) for load in _loads(op) if load.buffer is buffer}
-    return len(places) * math.prod(axis.extent for axis in op.loop_axes)
+def _points(op: ComputeOp, own: list[Load]) -> int:
+    """Return the number of an operation's reads of one buffer, of which those at one place are one."""
+    return len({str(load) for load in own}) * math.prod(axis.extent for axis in op.loop_axes)
 
 
 def _common_axes(op: ComputeOp, load: Load) -> int:

@@ -55,8 +55,10 @@ def _either(function: np.ufunc, a: Array | None, b: Array | None) -> Array | Non
 
 def affine_of(node: Node, constants: Mapping[Value, Array]) -> Affine | None:
     """Return the function of a node that computes one: a sum, difference or product with a constant, else None."""
+    if len(node.inputs) > 2 or len(node.outputs) != 1:
+        return None
     data = [value for value in node.inputs if value not in constants]
-    if len(data) != 1 or len(node.inputs) > 2 or len(node.outputs) != 1:
+    if len(data) != 1:
         return None
     (x,), (y,) = data, node.outputs
     if (x.shape, x.dtype) != (y.shape, y.dtype) or not all(_fits(value, y) for value in node.inputs):

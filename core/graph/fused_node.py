@@ -17,9 +17,13 @@ def fused_node(parts: Sequence[Node]) -> Node:
     nodes = tuple(part for node in parts for part in (node.parts or (node,)))
     made = {value for node in nodes for value in node.outputs}
     inputs = tuple(dict.fromkeys(value for node in nodes for value in node.inputs if value not in made))
+    places: dict[Value, int] = {}
+    for value in (*inputs, *(value for node in nodes for value in node.outputs)):
+        places.setdefault(value, len(places))
     kind = "+".join(node.kind for node in nodes)
     outputs, first = nodes[-1].outputs, nodes[0]
-    compute = _Composition(tuple((node.compute, node.inputs, node.outputs) for node in nodes), inputs, outputs)
+    steps = tuple((node.compute, tuple(places[value] for value in node.inputs)) for node in nodes)
+    compute = _Composition(steps, tuple(places[value] for value in outputs))
     return Node(first.name, kind, inputs, outputs, compute, first.attributes, nodes)
 
 
@@ -28,15 +32,16 @@ class _Composition:
     """Functions of tensors, one after the other.
 
     Attributes:
-        steps: each function, with the values that it takes and gives.
+        steps: each function, with the places of the tensors that it takes, among the given ones and those that the
+            functions before it made.
+        outputs: the places of the tensors to return.
     """
 
-    steps: tuple[tuple[Callable[..., Sequence[Tensor]], tuple[Value, ...], tuple[Value, ...]], ...]
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
+    steps: tuple[tuple[Callable[..., Sequence[Tensor]], tuple[int, ...]], ...]
+    outputs: tuple[int, ...]
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
-        known = dict(zip(self.inputs, tensors, strict=True))
-        for compute, inputs, outputs in self.steps:
-            known.update(zip(outputs, compute(*(known[value] for value in inputs)), strict=True))
-        return [known[value] for value in self.outputs]
+        known = list(tensors)
+        for compute, places in self.steps:
+            known += compute(*(known[place] for place in places))
+        return [known[place] for place in self.outputs]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
+from weakref import WeakValueDictionary
 
 from numpy.typing import NDArray
 
@@ -32,24 +33,56 @@ class Value:
         return placeholder(self.shape, self.dtype, self.name)
 
 
-class Computation(NamedTuple):
-    """The tensors of a node: the placeholders of its inputs, and the outputs that are computed from them."""
+@dataclass(frozen=True, eq=False)
+class Computation:
+    """The tensors of a node: the placeholders of its inputs, and the outputs that are computed from them.
+
+    Nodes of equal meanings share one, with the names of the first node's values.
+
+    Attributes:
+        inputs, outputs: the tensors.
+        answers: the answers to questions about the tensors, found so far.
+    """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    answers: dict[str, Any] = field(default_factory=dict, repr=False)
+
+
+_COMPUTATIONS: WeakValueDictionary[Hashable, Computation] = WeakValueDictionary()
+"""The computations of all nodes, by their meanings and the types of their inputs."""
 
 
 def computed(where: str, inputs: Sequence[Value], compute: Callable[..., Sequence[Tensor]]) -> Computation:
-    """Apply a node's meaning to placeholders of its inputs.
+    """Apply a node's meaning to placeholders of its inputs, or return what that gave for an equal meaning.
 
     Raises:
         GraphError: the inputs do not fit it; the message begins with `where`.
     """
+    key = meaning_key(inputs, compute)
+    if (known := _COMPUTATIONS.get(key)) is not None:
+        return known
     tensors = tuple(value.placeholder() for value in inputs)
     try:
-        return Computation(tensors, tuple(compute(*tensors)))
+        made = Computation(tensors, tuple(compute(*tensors)))
     except PegboxError as error:
         raise GraphError(f"{where}: {error}") from error
+    _COMPUTATIONS[key] = made
+    return made
+
+
+def meaning_key(inputs: Sequence[Value], compute: Callable[..., Sequence[Tensor]]) -> Hashable:
+    """Return a key that nodes share whose meanings and types of inputs are equal."""
+    try:
+        hash(compute)
+    except TypeError:  # a function with arguments that cannot be compared is equal to itself alone
+        compute = _Alone(compute)  # type: ignore[assignment]
+    return compute, tuple((value.shape, value.dtype) for value in inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Alone:
+    function: object
 
 
 @dataclass(frozen=True, eq=False)

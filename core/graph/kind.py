@@ -6,7 +6,9 @@ The answers come from the subscripts of the computation, so that they hold for t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TypeVar
 
 from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
@@ -19,23 +21,43 @@ from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import children, loads, rewrite
 from pegbox.graph.graph import Graph, Node
 
+_Answer = TypeVar("_Answer")
 
+
+def _once(question: Callable[[Node], _Answer]) -> Callable[[Node], _Answer]:
+    """Answer a question about a node's computation once for all nodes that share it."""
+
+    @wraps(question)
+    def answer(node: Node) -> _Answer:
+        known = node.computation.answers
+        if question.__name__ not in known:
+            known[question.__name__] = question(node)
+        found: _Answer = known[question.__name__]
+        return found
+
+    return answer
+
+
+@_once
 def operations_of(node: Node) -> list[ComputeOp]:
     """List the operations of a node's computation, producers first."""
     order = post_order([tensor.op for tensor in node.computation.outputs])
     return [op for op in order if isinstance(op, ComputeOp)]
 
 
+@_once
 def has_reduction(node: Node) -> bool:
     """Decide whether an element of an output is computed by a reduction."""
     return any(op.reduce is not None for op in operations_of(node))
 
 
+@_once
 def is_injective(node: Node) -> bool:
     """Decide whether each element of an output is an expression of elements of the inputs, without a reduction."""
     return all(map(_is_plain, operations_of(node)))
 
 
+@_once
 def is_pointwise(node: Node) -> bool:
     """Decide whether each element of an output is computed from the elements of the inputs at the same place.
 
@@ -93,6 +115,7 @@ def pointwise_values(node: Node, elements: Sequence[Expr]) -> tuple[Expr, ...]:
     return tuple(known[tensor.buffer] for tensor in node.computation.outputs)
 
 
+@_once
 def view_offsets(node: Node) -> tuple[int, ...] | None:
     """Return the place in the only input at which each output begins, if all are contiguous parts of it; else None."""
     if len(node.inputs) != 1:
@@ -125,6 +148,7 @@ def _same(index: Expr, axis: IterVar) -> bool:
     return index is axis
 
 
+@_once
 def is_view(node: Node) -> bool:
     """Decide whether the only output has all elements of the only input in the same order."""
     same_size = len(node.outputs) == 1 and len(node.inputs) == 1 and (
@@ -133,6 +157,7 @@ def is_view(node: Node) -> bool:
     return same_size and view_offsets(node) == (0,)
 
 
+@_once
 def permutation_of(node: Node) -> tuple[int, ...] | None:
     """Return the `perm` of a node that only exchanges axes of its only input; None for other nodes."""
     copied = copied_element(node) if len(node.inputs) == len(node.outputs) == 1 else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from pegbox.compute.attention import HeadLayout, attention
@@ -14,6 +13,7 @@ from pegbox.compute.product import matmul
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import GraphError
 from pegbox.graph.graph import Node, Value, computed
+from pegbox.graph.meaning import bound
 
 CHANNEL_FIRST, CHANNEL_LAST = "NCHW", "NHWC"
 """The layouts of the data of a convolution, of any number of spatial axes."""
@@ -82,7 +82,7 @@ def conv_node(
     attributes: dict[str, Any] = {
         "strides": tuple(strides), "pads": tuple(pads), "dilations": tuple(dilations), "group": group, "layout": layout,
     }  # fmt: skip
-    return _node(name, "Conv", (x, w), partial(_convolved, **attributes), attributes, output)
+    return _node(name, "Conv", (x, w), bound(_convolved, **attributes), attributes, output)
 
 
 def _convolved(
@@ -142,7 +142,7 @@ def _attended(*tensors: Tensor, layout: str, scale: float, causal: bool) -> list
 def transpose_node(name: str, x: Value, perm: Sequence[int], *, output: Value | None = None) -> Node:
     """Make a node that exchanges axes: axis d of the output is the axis `perm[d]` of X."""
     order = tuple(perm)
-    return _node(name, "Transpose", (x,), partial(_transposed, perm=order), {"perm": order}, output)
+    return _node(name, "Transpose", (x,), bound(_transposed, perm=order), {"perm": order}, output)
 
 
 def _transposed(x: Tensor, *, perm: tuple[int, ...]) -> list[Tensor]:
@@ -152,7 +152,7 @@ def _transposed(x: Tensor, *, perm: tuple[int, ...]) -> list[Tensor]:
 def reshape_node(name: str, x: Value, shape: Sequence[int], *, output: Value | None = None) -> Node:
     """Make a node that gives the same elements another shape."""
     new = tuple(shape)
-    return _node(name, "Reshape", (x,), partial(_reshaped, shape=new), {"shape": new}, output)
+    return _node(name, "Reshape", (x,), bound(_reshaped, shape=new), {"shape": new}, output)
 
 
 def _reshaped(x: Tensor, *, shape: tuple[int, ...]) -> list[Tensor]:
@@ -169,7 +169,7 @@ def pointwise_node(
     output: Value | None = None,
 ) -> Node:
     """Make a node that applies a function of elements to its inputs, which are broadcast."""
-    return _node(name, kind, inputs, partial(_applied, function, kind), attributes or {}, output)
+    return _node(name, kind, inputs, bound(_applied, function, kind), attributes or {}, output)
 
 
 def _applied(function: Callable[..., object], kind: str, *tensors: Tensor) -> list[Tensor]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from pegbox.compute.tensor import Tensor
 from pegbox.graph.graph import Array, Graph, Node, Value
+from pegbox.graph.meaning import bound
 from pegbox.graph.operations import reshape_node
 
 OF_TWO = ("Conv", "MatMul")
@@ -82,7 +82,7 @@ def with_distinct_inputs(node: Node) -> Node:
     if len(distinct) == len(node.inputs) or node.kind in OF_TWO:
         return node
     places = tuple(map(distinct.index, node.inputs))
-    return replace(node, inputs=tuple(distinct), compute=partial(_repeated, node.compute, places))
+    return replace(node, inputs=tuple(distinct), compute=bound(_repeated, node.compute, places))
 
 
 def _repeated(compute: Callable[..., Sequence[Tensor]], places: Sequence[int], *tensors: Tensor) -> Sequence[Tensor]:
@@ -92,7 +92,7 @@ def _repeated(compute: Callable[..., Sequence[Tensor]], places: Sequence[int], *
 def with_outputs(node: Node, places: Sequence[int]) -> Node:
     """Return a node that makes some of the outputs."""
     outputs = tuple(node.outputs[place] for place in places)
-    return replace(node, outputs=outputs, compute=partial(_chosen, node.compute, tuple(places)))
+    return replace(node, outputs=outputs, compute=bound(_chosen, node.compute, tuple(places)))
 
 
 def _chosen(compute: Callable[..., Sequence[Tensor]], places: tuple[int, ...], *tensors: Tensor) -> list[Tensor]:

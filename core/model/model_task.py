@@ -97,10 +97,18 @@ def task_keys(graph: Graph) -> Counter[str]:
 
 def node_key(node: Node, graph: Graph) -> str:
     """Write a key that nodes share which compute the same from inputs of which the same are constants."""
-    inputs, outputs = canonical_tensors(node)
     constant = [value in graph.constants for value in node.inputs]
     same = [node.inputs.index(value) for value in node.inputs]  # one input may be read by two names
-    return f"{tensor_workload([*inputs, *outputs]).name} {constant} {same} {_described(node)}"
+    return f"{_workload_name(node)} {constant} {same} {_described(node)}"
+
+
+def _workload_name(node: Node) -> str:
+    answers = node.computation.answers
+    if "workload_name" not in answers:
+        inputs, outputs = canonical_tensors(node)
+        answers["workload_name"] = tensor_workload([*inputs, *outputs]).name
+    name: str = answers["workload_name"]
+    return name
 
 
 def _described(node: Node) -> str:

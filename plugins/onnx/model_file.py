@@ -53,7 +53,9 @@ def open_model(source: str | os.PathLike[str] | onnx.ModelProto) -> ModelFile:
         path = check_path("model", source, error=GraphError)
         model = ModelFile(_parsed(path), repr(str(path)), path.resolve().parent)
     if not model.proto.HasField("graph") or not model.proto.opset_import:
-        raise GraphError(f"{model.name} is not an ONNX model: it has no graph or no versions of operators")
+        raise GraphError(
+            f"{model.name} is not an ONNX model: it has no graph or no versions of operators; export or copy it again"
+        )
     if not _has_readable_names(model.proto):
         raise GraphError(f"{model.name} is damaged: it has names that are not text; export or copy it again")
     return model

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,7 @@ from pegbox.plugins.onnx.inference import Inferred
 from pegbox.plugins.onnx.model_file import is_own
 from pegbox.plugins.onnx.operator import OPERATORS, Meaning, Operator, OperatorNode, OperatorRefused
 from pegbox.plugins.onnx.operators.casts import DTYPES
+from pegbox.plugins.onnx.opsets import UNSUPPORTED
 from pegbox.plugins.onnx.refusal import Refusal
 from pegbox.plugins.onnx.structure import described
 from pegbox.plugins.onnx.weights import Weights
@@ -32,9 +34,9 @@ from pegbox.plugins.onnx.weights import Weights
 Array = NDArray[Any]
 
 _SHOWN = 64
-_UNSUPPORTED = "the operators that are: docs/onnx-operators.md; export the model without it, or cut the model there"
 OLDEST_OPSET = 7  # before it, operators were broadcast by attributes
 _OLD = "convert the model: onnx.version_converter.convert_version(model, 17)"
+_MISFIT = "its inputs or attributes do not fit the operator: correct the node, or export the model again"
 _CONTROL_FLOW = {
     "If": ("its condition is computed when the model runs", "export the model with the branch that is taken"),
     "Loop": ("the number of its iterations is decided when the model runs", "export the model with the loop unrolled"),
@@ -48,6 +50,23 @@ class _Unknown(Exception):
 
 class _Lost(Exception):
     """A node reads what a refused one would make."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Application:
+    """An operator applied to tensors: what equal nodes have in common.
+
+    Attributes:
+        made: its outputs; those whose values are known are arrays.
+        compute: its meaning as a function of tensors.
+        places: the inputs that the function takes.
+        shown: the attributes of its nodes.
+    """
+
+    made: Sequence[te.Tensor | Array]
+    compute: Callable[..., Sequence[te.Tensor]]
+    places: tuple[int, ...]
+    shown: Mapping[str, object]
 
 
 class NodeReader:
@@ -68,6 +87,7 @@ class NodeReader:
         self._opset = opset
         self._inferred = inferred
         self._weights = weights
+        self._applications: dict[Hashable, _Application] = {}
 
     def read(self, protos: Iterable[onnx.NodeProto]) -> None:
         """Read nodes."""
@@ -84,7 +104,7 @@ class NodeReader:
             except OperatorRefused as error:
                 self.refusals.append(Refusal(described(proto), error.reason, error.remedy))
             except Exception as error:  # from an operator that a damaged file applies to what it cannot take
-                self.refusals.append(Refusal(described(proto), explained(error)))
+                self.refusals.append(Refusal(described(proto), explained(error), _MISFIT))
             self._skip(proto)
 
     def _refuse_unknown(self, proto: onnx.NodeProto, value: Value) -> None:
@@ -117,7 +137,7 @@ class NodeReader:
         operator = OPERATORS.get(proto.op_type) if own else None
         if operator is None:
             name = proto.op_type if own else f"{proto.domain}.{proto.op_type}"
-            raise OperatorRefused(described(proto), f"the operator {name} is not supported", _UNSUPPORTED)
+            raise OperatorRefused(described(proto), f"the operator {name} is not supported", UNSUPPORTED)
         if self._opset < OLDEST_OPSET and since(proto.op_type, self._opset) != since(proto.op_type, OLDEST_OPSET):
             reason = f"the operator of version {self._opset} is not supported, but those from version {OLDEST_OPSET} on"
             raise OperatorRefused(described(proto), reason, _OLD)
@@ -166,27 +186,23 @@ class NodeReader:
         known = {place: self.graph.array_of(value) for place, value in read.items() if place in operator.known}
         constants |= {place: array for place, array in known.items() if array is not None}
         name = proto.name or next(filter(None, proto.output), "")
-        count = max((k + 1 for k, each in enumerate(proto.output) if each), default=0)
-        attributes = attributes_of(proto, self._weights)
-        node = OperatorNode(name, proto.op_type, self._opset, attributes, constants, count)
-        tensors = {place: value.placeholder() for place, value in read.items()}
-        made = _outputs(operator.meaning, node, tensors)
-        if len(made) < count:
-            raise node.refuse(f"its output {proto.output[len(made)]!r} is not computed", "export the model without it")
-        if known:
-            unread = known.keys() - _places_read(made, tensors)
-            read = {place: value for place, value in read.items() if place not in unread}
+        key = _key(proto, given, constants)
+        if key not in self._applications:
+            count = max((k + 1 for k, each in enumerate(proto.output) if each), default=0)
+            node = OperatorNode(name, proto.op_type, self._opset, attributes_of(proto, self._weights), constants, count)
+            self._applications[key] = _applied(proto, operator, node, read, given)
+        application = self._applications[key]
         outputs = []
-        for output, each in zip(proto.output, made, strict=False):
+        for output, each in zip(proto.output, application.made, strict=False):
             self._check(output, each.shape, str(each.dtype))
             if isinstance(each, te.Tensor):
                 outputs.append(self.graph.add_value(output, each.shape, each.dtype))
             elif output:
                 self.graph.add_constant(output, each)
         if outputs:
-            compute = partial(_tensors, operator.meaning, node, tuple(read))
-            shown = attributes | _shown(node, given)
-            self.graph.add_node(Node(name, proto.op_type, tuple(read.values()), tuple(outputs), compute, shown))
+            inputs = tuple(read[place] for place in application.places)
+            compute, shown = application.compute, application.shown
+            self.graph.add_node(Node(name, proto.op_type, inputs, tuple(outputs), compute, shown))
 
     def _deciding(self, value: Value) -> Array:
         """Return the array of a value that decides shapes."""
@@ -201,6 +217,32 @@ class NodeReader:
         wanted = DTYPES.get(inferred.elements, dtype), tuple(shape) if inferred.shape is None else inferred.shape
         if wanted != (dtype, tuple(shape)):
             raise GraphError(f"it would make {dtype}{list(shape)}, but ONNX says {wanted[0]}{list(wanted[1])}")
+
+
+def _key(proto: onnx.NodeProto, given: Mapping[int, Value], constants: Mapping[int, Array]) -> Hashable:
+    """Return a key that nodes share which apply an operator to values of the same types, with the same constants."""
+    attributes = tuple(each.SerializeToString(deterministic=True) for each in proto.attribute)
+    types = tuple((place, value.shape, value.dtype) for place, value in given.items())
+    values = tuple((place, _bits(array)) for place, array in constants.items())
+    return proto.op_type, attributes, types, values, tuple(map(bool, proto.output))
+
+
+def _applied(
+    proto: onnx.NodeProto, operator: Operator, node: OperatorNode, read: Mapping[int, Value], given: Mapping[int, Value]
+) -> _Application:
+    """Apply an operator to the values that it reads.
+
+    Raises:
+        OperatorRefused: it cannot be computed.
+    """
+    tensors = {place: value.placeholder() for place, value in read.items()}
+    made = _outputs(operator.meaning, node, tensors)
+    if len(made) < node.outputs:
+        raise node.refuse(f"its output {proto.output[len(made)]!r} is not computed", "export the model without it")
+    needed = _places_read(made, tensors) if operator.known else set()
+    places = tuple(place for place in read if place not in operator.known or place in needed)
+    compute = partial(_tensors, operator.meaning, node, places)
+    return _Application(made, compute, places, {**node.attributes, **_shown(node, given)})
 
 
 def _outputs(meaning: Meaning, node: OperatorNode, tensors: Mapping[int, te.Tensor]) -> list[te.Tensor | Array]:
@@ -236,6 +278,9 @@ def _shown(node: OperatorNode, given: Mapping[int, Value]) -> dict[str, object]:
 
 def _text(array: Array) -> object:
     """Return a small array as numbers, and another as a text that equal arrays alone have in common."""
-    if array.size <= _SHOWN:
-        return array.tolist()
-    return f"{array.dtype}{list(array.shape)} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}"
+    return array.tolist() if array.size <= _SHOWN else f"{array.dtype}{list(array.shape)} {_bits(array)[:16]}"
+
+
+def _bits(array: Array) -> str:
+    """Return a digest that equal arrays alone have in common; their types may differ."""
+    return hashlib.sha256(array.tobytes()).hexdigest()

@@ -48,9 +48,17 @@ class OperatorNode:
         found = self.numbers(place, name)
         return default if found is None else found if not isinstance(found, list) else found[0]
 
-    def refuse(self, reason: str, remedy: str = "") -> OperatorRefused:
+    def refuse(self, reason: str, remedy: str = "change the node, or cut the model there") -> OperatorRefused:
         """Make the error of a node that cannot be computed."""
         return OperatorRefused(f"{self.kind} {self.name!r}", reason, remedy)
+
+    def require_shape(self, name: str, found: Sequence[int], wanted: Sequence[int]) -> None:
+        """Raise OperatorRefused if an input has another shape than the node's other inputs and attributes ask for."""
+        if tuple(found) != tuple(wanted):
+            reason = (
+                f"its {name} has the shape {list(found)}, but its other inputs and attributes ask for {list(wanted)}"
+            )
+            raise self.refuse(reason, "correct the node, or export the model again")
 
 
 class OperatorRefused(GraphError):

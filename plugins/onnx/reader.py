@@ -23,6 +23,7 @@ from pegbox.plugins.onnx.model_file import ModelFile, open_model, opset_of
 from pegbox.plugins.onnx.node_reader import NodeReader
 from pegbox.plugins.onnx.operator import OPERATORS
 from pegbox.plugins.onnx.operators.casts import DTYPES
+from pegbox.plugins.onnx.opsets import unknown_operators, version_faults
 from pegbox.plugins.onnx.refusal import DataDependent as DataDependent
 from pegbox.plugins.onnx.refusal import Refusal, refused
 from pegbox.plugins.onnx.skeleton import checked, make_skeleton
@@ -55,6 +56,7 @@ def read_model(
         DataDependent: the values of inputs decide shapes, and nothing else is refused.
     """
     model = open_model(source)
+    _raise(model, version_faults(model.proto))
     weights = Weights(model.folder)
     arrays = _initializers(model, weights)
     known = {name: np.asarray(array) for name, array in (values or {}).items()}
@@ -69,6 +71,7 @@ def read_model(
     )
     _raise(model, faults)
     skeleton = make_skeleton(model, nodes, inputs, arrays)
+    _raise(model, unknown_operators(skeleton))
     inlined = inline_functions(checked(skeleton, model.name), OPERATORS, model.name)
     graph = GraphBuilder()
     for name, (elements, shape) in inputs.items():

@@ -17,6 +17,7 @@ from pegbox.errors import GraphError
 
 Array = NDArray[Any]
 
+_AGAIN = "the model is damaged, export it again"
 _CHUNK = 1 << 20
 """The number of elements that are looked through at once for NaN."""
 
@@ -44,9 +45,7 @@ class Weights:
             return np.require(numpy_helper.to_array(tensor), requirements="C")
         except (ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
             name = type_name(tensor.data_type)
-            raise GraphError(
-                f"its {name}{list(tensor.dims)} cannot be read ({error}); the file is damaged, export it again"
-            ) from error
+            raise GraphError(f"its {name}{list(tensor.dims)} cannot be read ({error}); {_AGAIN}") from error
 
     def _mapped(self, tensor: TensorProto) -> Array:
         entries = {each.key: each.value for each in tensor.external_data}
@@ -54,16 +53,18 @@ class Weights:
             offset, length = int(entries.get("offset") or 0), int(entries.get("length") or -1)
             dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
         except (ValueError, KeyError) as error:
-            raise GraphError(f"its place in another file cannot be read: {error}") from error
+            raise GraphError(f"its place in another file cannot be read: {error}; {_AGAIN}") from error
         if tensor.data_type in (TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT4E2M1):
-            raise GraphError("elements of 4 bits outside of the model's file are not supported")
+            raise GraphError("elements of 4 bits outside of the model's file are not supported; save them in it")
         location = entries.get("location", "")
         data = self._file(location)
         size = math.prod(tensor.dims) * dtype.itemsize
         if min([0, *tensor.dims]) < 0 or length not in (-1, size):
             given = f"{type_name(tensor.data_type)}{list(tensor.dims)}"
-            raise GraphError(f"{given} has {size} bytes, but its entry for {location!r} says {length}")
-        if offset < 0 or offset + size > data.size:
+            raise GraphError(f"{given} has {size} bytes, but its entry for {location!r} says {length}; {_AGAIN}")
+        if offset < 0:
+            raise GraphError(f"its bytes in {location!r} begin at {offset}; {_AGAIN}")
+        if offset + size > data.size:
             raise GraphError(
                 f"its bytes {offset} to {offset + size} are beyond the end of {location!r}, which has {data.size}; "
                 "the file was cut short, copy it again"
@@ -79,7 +80,7 @@ class Weights:
             try:
                 mode = path.stat()
                 if not stat.S_ISREG(mode.st_mode):
-                    raise GraphError(f"{location!r}, which should hold its elements, is not a file")
+                    raise GraphError(f"{location!r}, which should hold its elements, is not a file; {_AGAIN}")
                 empty = mode.st_size == 0
                 data = np.empty(0, np.uint8) if empty else np.asarray(np.memmap(path, np.uint8, mode="r"))
             except OSError as error:

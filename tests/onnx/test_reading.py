@@ -269,3 +269,21 @@ def test_aligned_corners_with_a_scale_between_whole_extents_are_refused() -> Non
                 reader.read_model(built)
         else:
             assert reader.read_model(built).outputs[0].shape == (1, 1, 4 * scale)
+
+
+def test_equal_nodes_have_one_meaning() -> None:
+    nodes = [node("Pad", "x p", "a"), node("Pad", "a p", "b"), node("Pad", "x q", "c"), node("Pad", "x p", "d")]
+    weights = {"p": np.array([0, 1]), "q": np.array([1, 0])}
+    graph = reader.read_model(model(nodes, {"x": [3]}, ["b", "c", "d"], weights))
+    by_name = {each.outputs[0].name: each for each in graph.nodes}
+    assert by_name["a"].compute is by_name["d"].compute
+    assert by_name["a"].compute is not by_name["c"].compute
+    assert by_name["a"].compute is not by_name["b"].compute
+
+
+@pytest.mark.parametrize(("kind", "function"), [("Sum", np.add.reduce), ("Mean", np.mean), ("Max", np.max)])
+def test_operators_of_many_inputs_are_no_deep_expressions(kind: str, function: Any) -> None:
+    arrays = {f"x{number}": np.float32([number, -number]) for number in range(2000)}
+    graph = reader.read_model(model([node(kind, " ".join(arrays), "y")], dict.fromkeys(arrays, (2,)), ["y"]))
+    (found,) = values_of(graph, **arrays)
+    np.testing.assert_allclose(found, function(list(arrays.values()), axis=0), rtol=1e-6)

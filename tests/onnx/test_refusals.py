@@ -52,6 +52,35 @@ def foreign() -> onnx.ModelProto:
     return built
 
 
+def undeclared() -> onnx.ModelProto:
+    built = foreign()
+    del built.opset_import[-1]
+    return built
+
+
+def of_function() -> onnx.ModelProto:
+    inner = onnx.helper.make_node("Absolute", ["p"], ["q"], name="inner")
+    built = model([node("Abs", "x", "y")], {"x": [3]}, ["y"])
+    versions = [onnx.helper.make_opsetid("", 17)]
+    built.functions.append(onnx.helper.make_function("own", "F", ["p"], ["q"], [inner], versions))
+    built.graph.node[0].op_type, built.graph.node[0].domain = "F", "own"
+    built.opset_import.append(onnx.helper.make_opsetid("own", 1))
+    return built
+
+
+def versions(ir: int, opset: int) -> onnx.ModelProto:
+    built = model([node("Abs", "x", "y")], {"x": [3]}, ["y"])
+    built.ir_version, built.opset_import[0].version = ir, opset
+    return built
+
+
+def alone(
+    kind: str, x: list[int], names: str = "x w", outputs: str = "y", attributes: Any = None, **weights: list[int]
+):
+    arrays = {name: np.ones(shape, "int8" if name == "z" else "float32") for name, shape in weights.items()}
+    return model([node(kind, names, outputs, **(attributes or {}))], {"x": x}, ["y"], arrays)
+
+
 def of_strings() -> onnx.ModelProto:
     return model([node("Identity", "x", "y")], {"x": [3]}, ["y"], dtypes={"x": 8, "y": 8})
 
@@ -72,7 +101,32 @@ MODELS = {
     "an input made again": (damaged(lambda g: g.node[1].output.append("x")), "makes 'x', as does an input"),
     "an attribute of another operator": (damaged(lambda g: g.node[0].attribute.append(
         onnx.helper.make_attribute("axis", 1))), "breaks a rule of ONNX: Unrecognized attribute: axis"),
-    "an unknown operator": (damaged(lambda g: g.node[0].__setattr__("op_type", "Absolute")), "Absolute"),
+    "an unknown operator": (damaged(lambda g: g.node[0].__setattr__("op_type", "Absolut")),
+                            "Absolut 'Abs_of_a': ONNX has no operator Absolut; did you mean Abs.*onnx-operators.md"),
+    "an unknown operator without a name": (damaged(lambda g: (g.node[0].ClearField("name"),
+                                                              g.node[0].__setattr__("op_type", "Absolute"))),
+                                           "Absolute 'a': ONNX has no operator Absolute"),
+    "an unknown operator in a function": (of_function(), "Absolute 'inner': ONNX has no operator Absolute"),
+    "an operator of a later version": (model([node("Gelu", "x", "y")], {"x": [3]}, ["y"]),
+                                       "Gelu 'Gelu_of_y': the operator Gelu came with version 20.*opset_version=20"),
+    "a domain without a version": (undeclared(), "FusedMatMul 'Relu_of_y': the operator com.microsoft.FusedMatMul is "
+                                                 "not supported.*export the model without it"),
+    "a version of the operators that is to come": (versions(8, 999), "of version 999.*pip install -U onnx"),
+    "a version of the format that is to come": (versions(999, 17), "version 999 of the format.*pip install -U onnx"),
+    "weights of other channels": (alone("Conv", [1, 3, 5, 5], w=[4, 2, 3, 3]),
+                                  r"Conv 'Conv_of_y': its W has the shape \[4, 2, 3, 3\].*\[4, 3, 3, 3\]; correct"),
+    "channels that no group divides": (alone("Conv", [1, 4, 5, 5], w=[3, 2, 3, 3], attributes={"group": 2}),
+                                       "Conv 'Conv_of_y': its W has the shape"),
+    "a bias of other channels": (alone("Conv", [1, 2, 5, 5], "x w b", w=[4, 2, 3, 3], b=[3]),
+                                 r"Conv 'Conv_of_y': its B has the shape \[3\].*\[4\]"),
+    "transposed weights of other channels": (alone("ConvTranspose", [1, 3, 5, 5], w=[4, 2, 3, 3]),
+                                             "ConvTranspose 'ConvTranspose_of_y': its X has the shape"),
+    "scales of another axis": (alone("DequantizeLinear", [2, 3], "z w", z=[2, 3], w=[4]),
+                              "its scale or zero point has"),
+    "recurrent weights of another input": (alone("LSTM", [5, 1, 3], "x w r", "_ y", w=[1, 8, 7], r=[1, 8, 2],
+                                                 attributes={"hidden_size": 2}), "LSTM .*its W has the shape"),
+    "an element count that changes": (model([node("Reshape", "x s", "y")], {"x": [6]}, ["y"], {"s": np.int64([5])}),
+                                      r"Reshape 'Reshape_of_y': \[6\] cannot take .*; change the node"),
     "an operator of another domain": (foreign(), "FusedMatMul 'Relu_of_y': the operator com.microsoft.FusedMatMul is "
                                                  "not supported.*onnx-operators.md.*export the model without it"),
     "an operator that is not there yet": (model([node("Unique", "x", "y")], {"x": [3]}, ["y"]),

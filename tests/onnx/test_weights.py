@@ -89,7 +89,7 @@ def test_bfloat16_weights_are_mapped(tmp_path: Path) -> None:
         ("pipe", {}, "is not a file"),
         ("short.bin", {}, r"its bytes 0 to 4000 are beyond the end of 'short.bin', which has 8"),
         ("w.bin", {"offset": 4}, "its bytes 4 to 4004 are beyond the end"),
-        ("w.bin", {"offset": -4}, "beyond the end"),
+        ("w.bin", {"offset": -4}, "begin at -4; the model is damaged"),
         ("w.bin", {"offset": "much"}, "its place in another file cannot be read"),
         ("w.bin", {"length": 8}, r"FLOAT\[1000\] has 4000 bytes, but its entry for 'w.bin' says 8"),
     ],

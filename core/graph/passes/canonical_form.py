@@ -18,6 +18,7 @@ from pegbox.expr.dtypes import EXPONENTS, is_float
 from pegbox.expr.nodes import Expr
 from pegbox.graph.graph import Array, Graph, Node, Value
 from pegbox.graph.kind import copied_element, is_pointwise, is_view, permutation_of, pointwise_values
+from pegbox.graph.meaning import bound
 from pegbox.graph.operations import (
     CHANNEL_FIRST,
     conv_node,
@@ -84,7 +85,7 @@ def _gather(node: Node, made: Rewriting) -> list[Node] | None:
     axis = int(_attribute(node, "axis", 0)) % len(x.shape)
     row = int(array.item()) % x.shape[axis]
     attributes = {"axis": axis, "row": row}
-    taken = partial(_row, axis=axis, row=row, rank=array.ndim)
+    taken = bound(_row, axis=axis, row=row, rank=array.ndim)
     return [Node(node.name, node.kind, (x,), (y,), taken, attributes)]
 
 
@@ -233,7 +234,7 @@ def _power(node: Node, made: Rewriting) -> list[Node] | None:
         return [reshape_node(node.name, x, x.shape, output=node.outputs[0])]
     if value not in _POWERS:
         return None
-    function = partial(_to_the, float(value))
+    function = bound(_to_the, float(value))
     return [pointwise_node(node.name, "Pow", function, (x,), attributes={"exponent": value}, output=node.outputs[0])]
 
 

@@ -102,7 +102,7 @@ class _ChannelLast:
         if w not in self._filters:
             array = self._made.constants[w].transpose(_FILTERS)
             self._filters[w] = self._made.constant(f"{w.name}.last", array)
-        compute = _Permuted(made.computation, {1: _FILTERS}, {})
+        compute = _Permuted(made.computation, ((1, _FILTERS),), ())
         inputs, attributes = (made.inputs[0], self._filters[w]), {**made.attributes, "weights": "HWIO"}
         return replace(made, inputs=inputs, compute=compute, attributes=attributes)
 
@@ -110,11 +110,11 @@ class _ChannelLast:
         # Operands of lower rank are broadcast to images; those of higher rank stay as they are.
         low = is_pointwise(node)
         moved = [_is_image(value) or (low and 0 < len(value.shape) < _RANK) for value in node.inputs]
-        orders = {place: _order(value) for place, value in enumerate(node.inputs) if moved[place]}
+        orders = tuple((place, _order(value)) for place, value in enumerate(node.inputs) if moved[place])
         inputs = tuple(self._last(value) if last else value for value, last in zip(node.inputs, moved, strict=True))
         outputs = tuple(_twin(value) if _is_image(value) else value for value in node.outputs)
         attributes = {**node.attributes, "layout": CHANNEL_LAST}
-        compute = _Permuted(node.computation, orders, {_RANK: _LAST})
+        compute = _Permuted(node.computation, orders, ((_RANK, _LAST),))
         return replace(
             node, name=f"{node.name}.last", inputs=inputs, outputs=outputs, compute=compute, attributes=attributes
         )
@@ -167,15 +167,15 @@ class _Permuted:
     """
 
     computation: Computation
-    inputs: Mapping[int, Order]
-    orders: Mapping[int, Order]
+    inputs: tuple[tuple[int, Order], ...]
+    orders: tuple[tuple[int, Order], ...]
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         replaced = {
-            old: (new, self.inputs.get(place, tuple(range(old.ndim))))
+            old: (new, dict(self.inputs).get(place, tuple(range(old.ndim))))
             for place, (old, new) in enumerate(zip(self.computation.inputs, tensors, strict=True))
         }
-        return permuted(self.computation.outputs, replaced, self.orders)
+        return permuted(self.computation.outputs, replaced, dict(self.orders))
 
 
 def _is_image(value: Value) -> bool:

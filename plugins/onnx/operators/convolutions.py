@@ -17,16 +17,19 @@ from pegbox.plugins.onnx.operators.windows import windows_of
 
 def convolution(node: OperatorNode, x: te.Tensor, w: te.Tensor) -> te.Tensor:
     """Convolve X[n, c, *spatial] with W[o, c / groups, *kernel]."""
+    groups = node.get("group", 1)
+    node.require_shape("W", w.shape, (max(1, w.shape[0] // groups) * groups, x.shape[1] // groups, *w.shape[2:]))
+    node.require_shape("X", x.shape, (x.shape[0], w.shape[1] * groups, *x.shape[2:]))
     windows = windows_of(node, x.shape[2:], w.shape[2:])
     around = padded(x, (0, 0, *windows.before), (0, 0, *windows.after))
-    return convolve(around, w, windows.strides, windows.dilations, node.get("group", 1))
+    return convolve(around, w, windows.strides, windows.dilations, groups)
 
 
 @operator("Conv")
 @in_float32
 def conv(node: OperatorNode, x: te.Tensor, w: te.Tensor, b: te.Tensor | None = None) -> te.Tensor:
     made = convolution(node, x, w)
-    return made if b is None else _biased(made, b)
+    return made if b is None else _biased(node, made, b)
 
 
 @operator("ConvTranspose")
@@ -34,6 +37,7 @@ def conv(node: OperatorNode, x: te.Tensor, w: te.Tensor, b: te.Tensor | None = N
 def conv_transpose(node: OperatorNode, x: te.Tensor, w: te.Tensor, b: te.Tensor | None = None) -> te.Tensor:
     n, c, *spatial = x.shape
     per, kernel, groups, rank = w.shape[1], list(w.shape[2:]), node.get("group", 1), x.ndim - 2
+    node.require_shape("X", x.shape, (n, max(1, w.shape[0] // groups) * groups, *spatial))
     strides, dilations = (node.get(name) or [1] * rank for name in ("strides", "dilations"))
     sides = list(zip(spatial, kernel, strides, dilations, strict=True))
     before, shape = _cut(node, [s * (e - 1) + (k - 1) * d + 1 for e, k, s, d in sides], spatial, strides)
@@ -56,7 +60,7 @@ def conv_transpose(node: OperatorNode, x: te.Tensor, w: te.Tensor, b: te.Tensor 
             return te.sum(x(i, channel, *pixel) * weight, axis=rc)
 
         made = computed((n, per * groups, *shape), alone, name="ConvTranspose")
-        return made if b is None else _biased(made, b)
+        return made if b is None else _biased(node, made, b)
     borders = [(k - 1) * d - low for k, d, low in zip(kernel, dilations, before, strict=True)]
 
     def spread(i: Any, f: Any, *at: Any) -> Any:
@@ -77,7 +81,7 @@ def conv_transpose(node: OperatorNode, x: te.Tensor, w: te.Tensor, b: te.Tensor 
         return te.sum(dilated(i, channel, *pixel) * w(channel, own, *turned), axis=[rc, *offsets])
 
     made = computed((n, per * groups, *shape), element, name="ConvTranspose")
-    return made if b is None else _biased(made, b)
+    return made if b is None else _biased(node, made, b)
 
 
 def _cut(
@@ -97,7 +101,8 @@ def _cut(
     return [t // 2 if auto == "SAME_UPPER" else t - t // 2 for t in totals], list(wanted[-rank:])
 
 
-def _biased(x: te.Tensor, b: te.Tensor) -> te.Tensor:
+def _biased(node: OperatorNode, x: te.Tensor, b: te.Tensor) -> te.Tensor:
+    node.require_shape("B", b.shape, x.shape[1:2])
     return computed(x.shape, lambda n, c, *at: x(n, c, *at) + b(c), name="biased")
 
 
@@ -140,7 +145,7 @@ def causal_conv(
         return te.sum(te.cast(wide, around(n, c, i + k)) * te.cast(wide, w(c, 0, k)), axis=k)
 
     made = computed(x.shape, element, name="conv")
-    made = converted(made if b is None else _biased(made, b), x.dtype)
+    made = converted(made if b is None else _biased(node, made, b), x.dtype)
     if node.get("activation", "none") != "none":
 
         def silu(e: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -18,6 +18,9 @@ from pegbox.plugins.onnx.operators.computed import computed
 
 Function = Callable[..., Any]
 
+_AT_ONCE = 32
+"""The most operands of one expression."""
+
 
 def _plain(kind: str, function: Function) -> None:
     @operator(kind)
@@ -29,7 +32,16 @@ def _plain(kind: str, function: Function) -> None:
 def _chained(kind: str, function: Function) -> None:
     @operator(kind)
     def meaning(node: OperatorNode, *tensors: te.Tensor) -> te.Tensor:
-        return elementwise(lambda *xs: reduce(function, xs), *tensors, name=node.kind)
+        return _combined(function, tensors, node.kind)
+
+
+def _combined(function: Function, tensors: Sequence[te.Tensor], name: str) -> te.Tensor:
+    """Combine any number of tensors: a few by one expression, more in stages, so that no expression becomes deep."""
+    made = list(tensors)
+    while len(made) > _AT_ONCE:
+        parts = [made[begin : begin + _AT_ONCE] for begin in range(0, len(made), _AT_ONCE)]
+        made = [elementwise(lambda *xs: reduce(function, xs), *part, name=name) for part in parts]
+    return elementwise(lambda *xs: reduce(function, xs), *made, name=name)
 
 
 def _divided(x: Any, y: Any) -> Any:
@@ -103,7 +115,7 @@ _with(
 @operator("Mean")
 @in_float32
 def mean(node: OperatorNode, *tensors: te.Tensor) -> te.Tensor:
-    return elementwise(lambda *xs: reduce(lambda x, y: x + y, xs) / len(xs), *tensors, name="Mean")
+    return elementwise(lambda x: x / len(tensors), _combined(lambda x, y: x + y, tensors, "total"), name="Mean")
 
 
 @operator("IsInf")

@@ -17,12 +17,13 @@ from pegbox.plugins.onnx.operators.shapes import Index, axis_of
 Element = Callable[[Sequence[Index]], Any]
 
 
-def _along(node: OperatorNode, value: te.Tensor, rank: int, default: int = 1) -> Element:
+def _along(node: OperatorNode, value: te.Tensor, extents: Sequence[int], default: int = 1) -> Element:
     """Read a scale or a zero point: one for all elements, one for each index of an axis, or one for each block."""
     if value.ndim == 0 or (value.ndim == 1 and value.shape[0] == 1):
         return lambda at: value(*[0] * value.ndim)
-    axis, block = axis_of(node, node.get("axis", default), rank), node.get("block_size", 0)
+    axis, block = axis_of(node, node.get("axis", default), len(extents)), node.get("block_size", 0)
     if value.ndim == 1:
+        node.require_shape("scale or zero point", value.shape, (extents[axis],))
         return lambda at: value(at[axis])
     return lambda at: value(*(te.floordiv(i, block) if d == axis else i for d, i in enumerate(at)))
 
@@ -40,8 +41,8 @@ def quantize(node: OperatorNode, x: te.Tensor, scale: te.Tensor, zero: te.Tensor
     if is_float(dtype):
         raise node.refuse(f"the result has elements of {dtype}")
     kind = dtype_of(node, "precision", "float32")
-    step = _along(node, scale, x.ndim)
-    start = None if zero is None else _along(node, zero, x.ndim)
+    step = _along(node, scale, x.shape)
+    start = None if zero is None else _along(node, zero, x.shape)
 
     def element(*at: Index) -> Any:
         value = te.cast(kind, x(*at)) / te.cast(kind, step(at))
@@ -53,8 +54,8 @@ def quantize(node: OperatorNode, x: te.Tensor, scale: te.Tensor, zero: te.Tensor
 @operator("DequantizeLinear")
 def dequantize(node: OperatorNode, x: te.Tensor, scale: te.Tensor, zero: te.Tensor | None = None) -> te.Tensor:
     dtype = dtype_of(node, "output_dtype", scale.dtype)
-    step = _along(node, scale, x.ndim)
-    start = None if zero is None else _along(node, zero, x.ndim)
+    step = _along(node, scale, x.shape)
+    start = None if zero is None else _along(node, zero, x.shape)
 
     def element(*at: Index) -> Any:
         value = te.cast("int32", x(*at))
@@ -134,7 +135,7 @@ def quantized_conv(
     zero_w: te.Tensor, scale: te.Tensor, zero: te.Tensor, bias: te.Tensor | None = None,
 ) -> te.Tensor:  # fmt: skip
     total = convolution(node, _shifted(x, zero_x, 1), _shifted(w, zero_w, 0))
-    sx, sw, s, z = (_along(node, each, total.ndim) for each in (scale_x, scale_w, scale, zero))
+    sx, sw, s, z = (_along(node, each, total.shape) for each in (scale_x, scale_w, scale, zero))
 
     def element(*at: Index) -> Any:
         value = total(*at) if bias is None else total(*at) + bias(at[1])

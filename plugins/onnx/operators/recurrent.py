@@ -13,6 +13,9 @@ from pegbox.plugins.onnx.operators.slices import joined
 
 Function = Callable[[Any], Any]
 
+_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+"""The number of products with the input in each step."""
+
 
 def _activation(node: OperatorNode, name: str, alpha: float | None, beta: float | None) -> Function:
     def given(value: float | None, default: float) -> float:
@@ -158,11 +161,21 @@ class Direction:
         return computed((1, self.batch, self.hidden), lambda _, i, h: states(self.steps, i, h), name="last")
 
 
+def _check(node: OperatorNode, x: te.Tensor, w: te.Tensor, r: te.Tensor, b: te.Tensor | None) -> None:
+    directions, hidden = (2 if node.get("direction") == "bidirectional" else 1), r.shape[-1]
+    rows = _GATES[node.kind] * hidden
+    node.require_shape("W", w.shape, (directions, rows, x.shape[-1]))
+    node.require_shape("R", r.shape, (directions, rows, node.get("hidden_size", hidden)))
+    if b is not None:
+        node.require_shape("B", b.shape, (directions, 2 * rows))
+
+
 def _layer(
     node: OperatorNode, x: te.Tensor, w: te.Tensor, r: te.Tensor, b: te.Tensor | None, lengths: te.Tensor | None,
     run: Callable[[Direction, int], list[te.Tensor]],
 ) -> list[te.Tensor]:  # fmt: skip
     """Run each direction, which gives its states; return all steps of the first state, and each state's last row."""
+    _check(node, x, w, r, b)
     made = []
     for number in range(w.shape[0]):
         direction = Direction(node, number, x, w, r, b, lengths)
