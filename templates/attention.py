@@ -83,6 +83,13 @@ def _compute(
             lambda b, x, j, r, z: te.if_then_else(j * width + z < p.n_k, k(b, x, j * width + z, r), zero),
             name="K_packed",
         )
+    across, columns = None, blocks.columns
+    if blocks.packs_values:
+        across = te.compute(
+            (p.batch, p.kv_heads, -(-p.d_v // columns), p.n_k, columns),
+            lambda b, x, o, j, z: te.if_then_else(o * columns + z < p.d_v, v(b, x, j, o * columns + z), zero),
+            name="V_packed",
+        )
     r = te.reduce_axis((0, p.d), name="r")
 
     def product(b: te.Expr, x: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
@@ -113,10 +120,15 @@ def _compute(
     def part(t: te.Expr, b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> te.Expr:
         j = t * size + key[2]
         inside = None if count * size == p.n_k else j < p.n_k
-        return te.sum(weight(b, x, i, j) * v(b, p.kv_head(x), j, c), axis=key[2], where=inside)
+        at = b, p.kv_head(x)
+        value = v(*at, j, c) if across is None else across(*at, c // columns, j, c % columns)
+        return te.sum(weight(b, x, i, j) * value, axis=key[2], where=inside)
 
     parts = te.compute((*by_block, p.d_v), part, name="PV")
-    keep, take = _weights(top, total) if count > 1 else (None, total)
+    one = te.const(1, p.dtype)
+    keep, take = (
+        _weights(top, total) if count > 1 else (None, te.compute(by_block, lambda *at: one / total(*at), name="take"))
+    )
     made = _combined(p, blocks, keep, take, parts)
 
     axes = p.layout.of_output
@@ -126,7 +138,7 @@ def _compute(
         return made(place["B"], *p.row(place["H"], place["N"]), place["D"])
 
     out = te.compute(axes.shape(p.batch, p.heads, p.n_q, p.d_v), element, name="O")
-    return attention_schedule.Stages(out, made, scaled, panels, raw, s, top, weight, total, parts, take)
+    return attention_schedule.Stages(out, made, scaled, panels, across, raw, s, top, weight, total, parts, take)
 
 
 def _weights(top: te.Tensor, total: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
@@ -176,13 +188,13 @@ def _combined(
     """Compute the output from its parts, without the blocks that no query of a block of rows sees.
 
     Args:
-        keep: the factor of the output so far; None for one block, whose sums `take` are then.
+        keep: the factor of the output so far; None for one block.
     """
     count, *rows = parts.shape
     t = te.reduce_axis((0, count), name="t")
     if keep is None:
         return te.compute(
-            tuple(rows), lambda b, x, i, c: te.sum(parts(t, b, x, i, c) / take(t, b, x, i), axis=t), name="R"
+            tuple(rows), lambda b, x, i, c: te.sum(parts(t, b, x, i, c) * take(t, b, x, i), axis=t), name="R"
         )
 
     def element(b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> Any:
