@@ -2,6 +2,7 @@
 
     taskset -c 1 python3 benchmarks/front_page.py                  # all rows
     taskset -c 1 python3 benchmarks/front_page.py softmax --trials 32
+    taskset -c 1 python3 benchmarks/front_page.py --kept searches    # run again, it times the kernels without a search
 
 Every column is a call from Python on the same arrays, on one core with one thread. Each call allocates its result, and
 all operands are arguments: no library has packed weights beforehand. pegbox tunes the computation alone
@@ -51,6 +52,9 @@ Call = Callable[[], Any]
 
 def main() -> int:
     parser = parser_of_rows(__doc__, "softmax 512 2048", trials=200)
+    parser.add_argument(
+        "--kept", type=Path, help="a folder of searches: those in it are not repeated, new ones go there"
+    )
     parser.add_argument("--rivals", nargs="+", default=[name for name in PACKAGES if version(name)], choices=PACKAGES)
     options = parser.parse_args()
     settle_environment(options)
@@ -74,13 +78,16 @@ def timed_row(name: str, args: tuple[int, ...], options: Any) -> dict[str, float
     """Microseconds of a call for each column: medians of rounds in which all take turns."""
     task = pb.create_task(name, args=args, space="sketch", target=options.target)
     arrays = arrays_of(task)
-    kernel = pb.build(task, config=tuned(task, options).best.config)
+    kept = options.kept and options.kept / "-".join([name, *map(str, args)])
+    if kept:
+        kept.mkdir(parents=True, exist_ok=True)
+    kernel = pb.build(task, config=tuned(task, options, records=kept and kept / "pegbox.jsonl").best.config)
     kernel(*arrays)
     result = arrays[-1].copy()
     calls: dict[str, Call] = {}
     for rival in options.rivals:
         if rival == "MetaSchedule":
-            calls[rival] = tuned_kernel(name, args, arrays, options)
+            calls[rival] = tuned_kernel(name, args, arrays, options, kept=kept)
             got = calls[rival]().numpy()
         else:
             calls[rival] = MADE[rival](name, args, arrays)

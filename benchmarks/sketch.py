@@ -21,6 +21,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,8 +103,10 @@ def print_row(name: str, args: tuple[int, ...], options: argparse.Namespace) -> 
     )
 
 
-def tuned(task: pb.Task, options: argparse.Namespace) -> Any:
-    more = {"tuner": options.tuner} if options.tuner else {}
+def tuned(task: pb.Task, options: argparse.Namespace, *, records: Path | None = None) -> Any:
+    more: dict[str, Any] = {"tuner": options.tuner} if options.tuner else {}
+    if records:
+        more |= {"records": records, "resume": True}
     result = pb.tune(task, trials=options.trials, seed=options.seed, progress=False, store=None, **more)
     if result.best is None:
         raise SystemExit(f"no valid kernel for {task}")

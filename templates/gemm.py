@@ -38,8 +38,10 @@ def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -
     b = p.weights(b)
     cfg.define_plain(lambda: [plain(p, a, unpacked(p, b))])
     (narrow_matmul if p.is_narrow else gemm_space).declare(cfg, p)
-    if (p.is_narrow and max(p.shape[:-1]) > 1) or (p.lead and p.shape[0] >= _BATCH):  # else one block is one thread
+    if not p.is_narrow or max(p.shape[:-1]) > 1:  # else nothing can be shared
         threads.declare(cfg, p.flop)
+        if not p.is_narrow and not _batch_is_shared(p):
+            gemm_space.constrain_threads(cfg, p)
     if p.is_narrow:
         c = narrow_matmul.compute(p, a, b)
         return narrow_matmul.schedule(cfg, p, c), [a, b, c]
@@ -190,3 +192,7 @@ def _schedule_stream(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, c: te
 def _shared(c: te.Tensor, lead: Sequence[te.IterVar], block: te.IterVar) -> te.IterVar:
     """Return the loop that threads share: the batch if it is long enough for all, else blocks of each product."""
     return lead[0] if lead and c.shape[0] >= _BATCH else block
+
+
+def _batch_is_shared(p: Product) -> bool:
+    return bool(p.lead) and p.shape[0] >= _BATCH

@@ -53,6 +53,18 @@ def declare(cfg: pb.TemplateConfig, p: Product) -> None:
     _constrain(cfg, p, layouts)
 
 
+def constrain_threads(cfg: pb.TemplateConfig, p: Product) -> None:
+    """Leave out several threads where there is one block, as the program is then that of one thread."""
+    if "threads" not in cfg.space.knobs:
+        return
+    wanted = ("layout", "mr", "nr", "k_block", "order", "y_tiles", "x_tiles", "panel", "stretch", "threads")
+    cfg.add_constraint(
+        lambda c: c["threads"].val == 1 or _blocks(p, c) > 1,
+        reads=[name for name in wanted if name in cfg.space.knobs],
+        message="several threads have several blocks",
+    )
+
+
 def layout_of(c: KnobValues, p: Product) -> str:
     """Name the layout in which a configuration multiplies."""
     layouts = _layouts(p)
@@ -156,6 +168,16 @@ def _axes(p: Product, c: pb.Config) -> tuple[tuple[int, int], tuple[int, int]]:
     y = -(-p.m // c["mr"].val), c["mr"].val * depth
     x = -(-p.n // c["nr"].val), c["nr"].val * depth
     return (y, x) if c["order"].val == ROWS_STAY else (x, y)
+
+
+def _blocks(p: Product, c: pb.Config) -> int:
+    """Count the iterations of the loop that threads share: stretches of C, panels, or blocks."""
+    if layout_of(c, p) == STREAM:
+        return math.ceil(-(-p.n // c["nr"].val) / c["stretch"].val)
+    (blocked, _), (streamed, _) = _axes(p, c)
+    if layout_of(c, p) == PACKED and c["panel"].val:
+        return math.ceil(streamed / c["panel"].val)
+    return math.ceil(blocked / c["y_tiles" if c["order"].val == ROWS_STAY else "x_tiles"].val)
 
 
 def _order_matters(p: Product, c: pb.Config) -> bool:

@@ -45,6 +45,9 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 os.environ["XDG_CACHE_HOME"] = _cache = tempfile.mkdtemp(prefix="pegbox-cache-")
 atexit.register(shutil.rmtree, _cache, ignore_errors=True)
 
+# Those tests that start pytest themselves are not to have as many processes as this run.
+os.environ.pop("PYTEST_ADDOPTS", None)
+
 # Searches keep their best in the user's store: not those of tests, and not those of the processes that they start.
 os.environ["PEGBOX_STORE"] = "off"
 os.environ["XDG_DATA_HOME"] = _data = tempfile.mkdtemp(prefix="pegbox-data-")

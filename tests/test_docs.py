@@ -28,7 +28,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-EXAMPLES = ["compute.md", "sketch.md", "templates.md", "architecture.md", "script.md", "features.md"]
+EXAMPLES = ["compute.md", "sketch.md", "templates.md", "script.md", "features.md"]
 EXAMPLES += [f"primitives/{page.name}" for page in PRIMITIVES if page.name != "index.md"]
 
 

@@ -31,7 +31,7 @@ from pegbox.comparison.run_log import RunLog
 from pegbox.comparison.runs import BrokenRun, Run, Setup, TaskInfo
 from pegbox.errors import ComparisonError, PegboxError
 from pegbox.output import check_output
-from pegbox.search.loop.outcome import validated
+from pegbox.search.loop.trial import validated
 from pegbox.search.problem import MeasurerFactory
 from pegbox.search.protocols import SearchTask
 from pegbox.suites import Suite

@@ -13,7 +13,8 @@ from pegbox.checks import check_cost, check_instance, check_int
 from pegbox.comparison.landscape import Landscape
 from pegbox.errors import ArgumentError
 from pegbox.records.recorded_space import seconds_of
-from pegbox.search.loop.outcome import TuneResult, failure_counts, format_counts
+from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.trial import failure_counts, format_counts
 from pegbox.search.models.report import ModelReport
 from pegbox.shown import value_text
 from pegbox.task.speed_text import format_cost, format_speed

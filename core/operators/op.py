@@ -26,7 +26,8 @@ from pegbox.shown import value_text
 
 if TYPE_CHECKING:
     from pegbox.operators.tuning import Shapes
-    from pegbox.search.loop.outcome import Trial, TuneResult
+    from pegbox.search.loop.outcome import TuneResult
+    from pegbox.search.loop.trial import Trial
 
 _NAMED = 8
 """The arguments that have their names for messages ready."""

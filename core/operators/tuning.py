@@ -22,8 +22,9 @@ from pegbox.records.in_effect import in_effect
 from pegbox.records.journal import Journal
 from pegbox.search.allocation import GradientAllocation
 from pegbox.search.loop.callbacks import CallbackLike
-from pegbox.search.loop.outcome import Trial, TuneResult
+from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.proposals import first_fault
+from pegbox.search.loop.trial import Trial
 from pegbox.search.models.prediction import predicted_configs
 from pegbox.search.protocols import TunerFactory
 from pegbox.search.task_scheduler import TaskScheduler

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from pegbox.search.allocation import Allocation, GradientAllocation, Progress, RoundRobin
     from pegbox.search.factory import BaseTuner, BoundTuner, make_cost_model, make_tuner
     from pegbox.search.loop.archive import gain_of
+    from pegbox.search.loop.best_trial import BestTrial, Gain
     from pegbox.search.loop.callbacks import Callback, CallbackLike, StopSearch
     from pegbox.search.loop.display import LineProgress, LiveProgress, progress
     from pegbox.search.loop.options import PriorTrials, SearchOptions
-    from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult
+    from pegbox.search.loop.outcome import StopReason, TuneResult
     from pegbox.search.loop.remarks import lost_threads, waiting
     from pegbox.search.loop.state import Limits, SearchState
+    from pegbox.search.loop.trial import Trial
     from pegbox.search.loop.tuning import run
     from pegbox.search.models.experience import EXPERIENCE_MODEL, Experience, checked_scores, spread
     from pegbox.search.models.prediction import predicted_configs

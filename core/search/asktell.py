@@ -13,8 +13,10 @@ from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.search.factory import tuner_label
-from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult
+from pegbox.search.loop.best_trial import BestTrial
+from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.proposals import Proposer, SearchFailure, first_fault
+from pegbox.search.loop.trial import Trial
 from pegbox.search.models.inputs import tuner_over
 from pegbox.search.models.report import ModelReport
 from pegbox.search.objective import number_of

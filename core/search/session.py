@@ -13,7 +13,8 @@ from pegbox.records.runs import new_run
 from pegbox.search.factory import tuner_label
 from pegbox.search.loop.callbacks import check_callbacks
 from pegbox.search.loop.options import PriorTrials, SearchOptions, check_history
-from pegbox.search.loop.outcome import Trial, TuneResult
+from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.trial import Trial
 from pegbox.search.models.inputs import TransferSource, tuner_over
 from pegbox.search.problem import check_recording_host, local_measurer, problem_of
 from pegbox.search.protocols import TunerFactory

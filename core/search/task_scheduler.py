@@ -18,9 +18,10 @@ from pegbox.records.record import Circumstances, Record
 from pegbox.search.allocation import Allocation, Progress
 from pegbox.search.factory import tuner_label
 from pegbox.search.loop.callbacks import Callback, CallbackLike
-from pegbox.search.loop.outcome import StopReason, Trial, TuneResult
+from pegbox.search.loop.outcome import StopReason, TuneResult
 from pegbox.search.loop.recorder import Resume, open_recording
 from pegbox.search.loop.state import SearchState
+from pegbox.search.loop.trial import Trial
 from pegbox.search.protocols import TunerFactory
 from pegbox.search.session import Session
 from pegbox.space import Config

@@ -16,6 +16,9 @@ from pegbox.space.structure import Structure
 NEAREST = 8
 NEAR_SHARE = 0.75
 TABLE_LIMIT = 2048
+DRAWN = 128
+"""The number of values of a longer range that are tried where no move was found: constraints are Python functions."""
+
 TRIES = 16
 
 BEYOND = 0.25
@@ -146,7 +149,7 @@ def _others(structure: Structure, column: int, rng: np.random.Generator) -> Sequ
     length = structure.lengths[column]
     if structure.lines[column] is None or length <= TABLE_LIMIT:
         return range(length)
-    drawn: list[int] = structure.random_digits(np.full(TABLE_LIMIT, column), rng).tolist()
+    drawn: list[int] = structure.random_digits(np.full(DRAWN, column), rng).tolist()
     return drawn
 
 

@@ -15,6 +15,13 @@ WITH_OPTIONS = ("xgb:loss_type=rank,plan_size=16", "xgb:cost_model=ridge:degree=
 SLOW = {"optuna_gp"}
 """Tuners that would take minutes to pass: a tenth of a second for each proposal."""
 
+LIBRARY_BATCH = 4
+"""The batch of tuners of other libraries, which take milliseconds to choose a single configuration: four rounds of it
+go past their random start."""
+
+CHEAP = {"forest": "forest:trees=10"}
+"""The options with which a tuner is tested, if its defaults take long."""
+
 MODULES: dict[str, tuple[str, ...]] = {
     name: modules
     for name in registry.names("tuner")
@@ -29,13 +36,14 @@ class Registered(TunerContract):
     def make(self, space: ConfigSpace, *, seed: int = 0) -> Tuner:
         for module in MODULES.get(self.spec, ()):
             pytest.importorskip(module)
-        return make_tuner(self.spec, space, seed=seed)
+        return make_tuner(CHEAP.get(self.spec, self.spec), space, seed=seed)
 
 
 # Taken from the registry, so that no tuner can be left out; pytest collects classes that are called Test...
 for _spec in (*sorted(set(registry.names("tuner")) - SLOW), *WITH_OPTIONS):
     _name = f"Test[{_spec}]"
-    globals()[_name] = type(_name, (Registered,), {"spec": _spec, "__module__": __name__})
+    _own = {"spec": _spec, "__module__": __name__} | ({"batch": LIBRARY_BATCH} if MODULES.get(_spec) else {})
+    globals()[_name] = type(_name, (Registered,), _own)
 
 
 def test_every_built_in_tuner_is_registered() -> None:

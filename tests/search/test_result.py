@@ -23,7 +23,7 @@ from pegbox.report.figure import saved
 from pegbox.search import PriorTrials, SearchOptions, Subject, Trial, TuneResult, make_tuner, run
 from pegbox.search.charts.influence import influences, main_knobs
 from pegbox.search.charts.picture import draw_search, search_svg
-from pegbox.search.loop.outcome import Gain
+from pegbox.search.loop.best_trial import Gain
 from pegbox.search.loop.recorder import Recorder, open_recording
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config, ConfigSpace

@@ -186,7 +186,44 @@ def test_a_sweep_names_the_machines_that_measured(task: Any, tmp_path: Path, mac
 def test_a_budget_ends_a_sweep(task: Any, tmp_path: Path, machine: Noisy) -> None:
     result = pb.sweep(task, records=tmp_path / "s.jsonl", configs=50, budget="0s", progress=False)
     assert result.stopped_because == "budget"
-    assert machine.groups == []
+
+
+def test_a_sweep_that_its_budget_ends_measures_its_best_again(
+    task: Any, tmp_path: Path, machine: Noisy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(machine, "clock", lambda: now[0], raising=False)
+    single = machine.result
+
+    def slow(config: Config, luck: float) -> Result:
+        now[0] += 1.0
+        return single(config, luck)
+
+    monkeypatch.setattr(machine, "result", slow)
+    result = pb.sweep(task, records=tmp_path / "s.jsonl", configs=50, budget=30.0, progress=False)
+    assert result.stopped_because == "budget"
+    assert len(machine.measured) < 50
+    assert result.best in [config for group in machine.groups for config in group]
+
+
+def test_without_time_the_fastest_is_measured_until_it_stays_the_fastest(task: Any) -> None:
+    configs = [task.space.get(index) for index in range(40)]
+    lucky, behind = configs[:30], configs[30:]
+    results: dict[Config, Result] = {c: Ok((1.0,)) for c in lucky} | {c: Ok((1.3,)) for c in behind}
+
+    class Machine(Noisy):
+        def result(self, config: Config, luck: float) -> Result:
+            return Ok((2.0 if config in lucky else 1.3,))
+
+    machine = Machine()
+    convergence = Convergence(
+        Remeasurement(machine, results, passes={}, listener=lambda *_: None), say=lambda line: None
+    )
+    convergence.confirm_best()
+    assert len(machine.groups) == 4
+    best = min(results, key=lambda config: results[config].cost)
+    assert best in behind
+    assert any(best in group for group in machine.groups)
 
 
 def test_ctrl_c_while_measuring_again_keeps_what_there_is(
@@ -386,7 +423,7 @@ def test_a_pass_that_goes_on_has_other_company_than_the_one_before(
 
 def test_a_budget_ends_the_passes(task: Any, tmp_path: Path, machine: Noisy, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("pegbox.search.sweep.sweep.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(machine, "clock", lambda: now[0], raising=False)
     calm = machine.remeasure
 
     def slow(configs: Sequence[Config]) -> list[Result]:

@@ -22,7 +22,8 @@ from pegbox.measure.pipeline.local import LocalMeasurer
 from pegbox.measure.result import Failed, FailureKind
 from pegbox.origin import explained
 from pegbox.search import Subject
-from pegbox.search.loop.outcome import Trial, TuneResult
+from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.trial import Trial
 
 HERE = r"^\S*test_first_hour\.py:\d+: "
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import tempfile
 from typing import Any
 
+import numpy as np
+
 from pegbox.checks import check_int
 from pegbox.tuners.optimizers.library_tuner import FiniteCosts, LibraryTuner
 from pegbox.tuners.optimizers.parameters import Parameter
@@ -30,8 +32,10 @@ class SmacTuner(LibraryTuner):
     def begin(self, seed: int, *, budget: int = 200) -> None:
         import ConfigSpace
         import smac
+        from smac.main.exceptions import ConfigurationSpaceExhaustedException
 
         self._smac: Any = smac
+        self._exhausted: Any = ConfigurationSpaceExhaustedException
         self._kinds: Any = ConfigSpace
         known = self._kinds.ConfigurationSpace(seed=seed % 2**31)
         known.add([_parameter(self._kinds, one) for one in self._parameters.parameters])
@@ -50,7 +54,10 @@ class SmacTuner(LibraryTuner):
         self._finite = FiniteCosts()
 
     def propose(self) -> tuple[Digits, Any]:
-        info = self._facade.ask()
+        try:
+            info = self._facade.ask()
+        except (self._exhausted, StopIteration):  # the rest was measured in place of other points
+            return np.zeros(len(self._space.knobs), dtype=np.int64), None
         return self._parameters.row(dict(info.config)), info
 
     def learn(self, row: Digits, handle: Any, cost: float) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from pegbox.search.loop.outcome import Trial
+    from pegbox.search.loop.trial import Trial
     from pegbox.space import Config
 
 FEWEST = 2

@@ -13,7 +13,8 @@ from pegbox.report.figure import COLOURS, legend_below, saved, shrink, svg_of
 from pegbox.task.speed_text import format_cost
 
 if TYPE_CHECKING:
-    from pegbox.search.loop.outcome import Trial, TuneResult
+    from pegbox.search.loop.outcome import TuneResult
+    from pegbox.search.loop.trial import Trial
 
 _CAPTIONS = {
     "trial": "each trial",

@@ -14,7 +14,9 @@ from pegbox.records.journal import Journal
 from pegbox.records.library import choose_records, rows_of
 from pegbox.records.record import FUNCTION, Record
 from pegbox.records.runs import by_run
-from pegbox.search.loop.outcome import BestTrial, Gain, Trial, TuneResult
+from pegbox.search.loop.best_trial import BestTrial, Gain
+from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.trial import Trial
 from pegbox.search.objective import Objective
 from pegbox.search.subject import Subject
 from pegbox.shown import value_text

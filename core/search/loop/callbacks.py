@@ -14,8 +14,9 @@ from typing import ClassVar, TypeAlias
 from pegbox.checks import check_callable, check_list
 from pegbox.errors import RecordError
 from pegbox.origin import explained, users_level
-from pegbox.search.loop.outcome import StopReason, Trial, TuneResult
+from pegbox.search.loop.outcome import StopReason, TuneResult
 from pegbox.search.loop.state import SearchState
+from pegbox.search.loop.trial import Trial
 
 
 class StopSearch(Exception):

@@ -8,8 +8,9 @@ from typing import Any, TextIO
 
 from pegbox.errors import ArgumentError
 from pegbox.search.loop.callbacks import Callback
-from pegbox.search.loop.outcome import Trial, TuneResult, format_counts
+from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.state import SearchState
+from pegbox.search.loop.trial import Trial, format_counts
 from pegbox.shown import escaped, value_text
 from pegbox.task.speed_text import format_speed
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pegbox.measure.result import Ok
-from pegbox.search.loop.outcome import Trial
+from pegbox.search.loop.trial import Trial
 
 if TYPE_CHECKING:
     from pegbox.space import Config

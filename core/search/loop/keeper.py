@@ -8,11 +8,12 @@ from pegbox.errors import RecordError
 from pegbox.records.record import Record
 from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.interrupt import defer_interrupt
-from pegbox.search.loop.outcome import Trial, TuneResult
+from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.trial import Trial
 from pegbox.task.group import task_of
 
 if TYPE_CHECKING:
-    from pegbox.search.loop.outcome import BestTrial
+    from pegbox.search.loop.best_trial import BestTrial
     from pegbox.store import TuningStore
     from pegbox.task.group import Tasks
 

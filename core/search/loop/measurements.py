@@ -12,9 +12,9 @@ from pegbox.errors import MeasureError
 from pegbox.measure.pipeline.measurer import Measurer
 from pegbox.measure.result import Result
 from pegbox.origin import explained
-from pegbox.search.loop.outcome import validated
 from pegbox.search.loop.proposals import SearchFailure
 from pegbox.search.loop.state import PhaseClock
+from pegbox.search.loop.trial import validated
 
 if TYPE_CHECKING:
     from pegbox.measure.baselines.baseline import Baseline

@@ -7,9 +7,9 @@ import warnings
 from pegbox.measure.machine.busiest import busiest_process
 from pegbox.origin import users_level
 from pegbox.search.loop.callbacks import Callback
-from pegbox.search.loop.outcome import Trial
 from pegbox.search.loop.remarks import SearchNoise
 from pegbox.search.loop.state import SearchState
+from pegbox.search.loop.trial import Trial
 
 
 class NoiseWatch(Callback):

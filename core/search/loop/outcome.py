@@ -5,31 +5,29 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 from pegbox.checks import check_flag, check_path
 from pegbox.errors import ArgumentError
-from pegbox.measure.baselines.baseline import Baseline
-from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.measure.result import Failed, FailureKind
 from pegbox.output import check_output, write_file
 from pegbox.report.figure import check_plot
 from pegbox.report.page import PAGE
 from pegbox.search.charts.influence import main_knobs
 from pegbox.search.charts.page import page
 from pegbox.search.charts.picture import save_plot
+from pegbox.search.loop.best_trial import BestTrial
 from pegbox.search.loop.remarks import remarks
+from pegbox.search.loop.trial import Trial, failure_counts, format_counts
 from pegbox.search.models.report import ModelReport
 from pegbox.search.subject import Subject
-from pegbox.task.group import TaskGroup, task_of
-from pegbox.task.speed_text import format_phases, format_seconds
+from pegbox.task.group import TaskGroup
+from pegbox.task.speed_text import format_seconds
 
 if TYPE_CHECKING:
-    from pegbox.records.record import Record
-    from pegbox.space import Config
     from pegbox.task.task import Task
 
 StopReason: TypeAlias = Literal[
@@ -41,176 +39,6 @@ _LIMITS: tuple[StopReason, ...] = ("trials", "budget", "early stopping")
 
 MANY_KNOBS, SHOWN_KNOBS = 12, 6
 """From how many knobs on a result lists only some, and how many: the page lists all."""
-
-FIRST_TRIALS = 10
-"""The number of trials whose best is the start of a search's gain."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A measured configuration. `number` counts from 0; trials of the history have negative numbers.
-
-    `elapsed` is the time of the result, in seconds since the run began. `remeasured` marks the careful measurements at
-    the end of a run, which repeat the configuration of an earlier trial under the same number.
-    """
-
-    number: int
-    config: Config
-    result: Result
-    gflops: float = 0.0
-    elapsed: float = 0.0
-    remeasured: bool = False
-
-    @property
-    def ok(self) -> bool:
-        return self.result.ok
-
-    @property
-    def not_recorded(self) -> bool:
-        """True if a simulation had no answer, which says nothing of the configuration."""
-        return isinstance(self.result, Failed) and self.result.kind is FailureKind.NOT_RECORDED
-
-    @property
-    def cost(self) -> float:
-        """Seconds of one call; infinity for a failed trial."""
-        return self.result.cost
-
-
-class Gain(NamedTuple):
-    """The gain of a search: the best of all trials is `ratio` times as fast as the best of the `first` ones.
-
-    `others` is the number of the trials after those, `found_first` true if the winner is one of the first ones.
-    """
-
-    first: int
-    ratio: float
-    others: int
-    found_first: bool = True
-
-    @classmethod
-    def of(cls, trials: Sequence[Trial | Record], winner: Trial | Record | None = None) -> Gain | None:
-        """Compare with the first ten trials, or half where there are fewer; None where there is nothing to compare.
-
-        The `winner` may be a later trial, although none was faster by its first timing: finalists are timed again.
-        """
-        first = min(FIRST_TRIALS, len(trials) // 2)
-        began = min((trial.cost for trial in trials[:first]), default=math.inf)
-        if began == math.inf:
-            return None
-        found_first = winner is None or any(trial.config == winner.config for trial in trials[:first])
-        return cls(first, began / min(trial.cost for trial in trials), len(trials) - first, found_first)
-
-    def __str__(self) -> str:
-        first = f"the first {self.first} trials" if self.first > 1 else "the first trial"
-        if self.ratio > 1:
-            return f"{self.ratio:.2f}x as fast as {'the best of ' if self.first > 1 else ''}{first}"
-        others = f"other {self.others}" if self.others > 1 else "other one"
-        if not self.found_first:
-            return f"by first timings, {first} had the best; finalists are timed again"
-        found = f"found within {first}" if self.first > 1 else first
-        return f"the best was {found}; the {others} did not improve on it"
-
-
-@dataclass(frozen=True)
-class BestTrial:
-    """The winner: `cost` in seconds (or another `unit`), `gflops` of it, `result` as measured last, `phases` of the run
-    that found it.
-
-    `remeasured` is True if the cost comes from the careful measurement at the end, not from the trial itself.
-    `subject` is the computation or function, with the unit of the cost. `baseline` has NumPy's time for the
-    same and the machine's limits, `gain` the gain of the search; None where they are not known. `recorded` trials
-    came from the records of an earlier run.
-    """
-
-    config: Config
-    cost: float
-    gflops: float
-    result: Ok
-    number: int
-    remeasured: bool = False
-    phases: Mapping[str, float] = field(default_factory=dict)
-    subject: Subject = Subject()
-    baseline: Baseline | None = None
-    gain: Gain | None = None
-    recorded: int = 0
-
-    @classmethod
-    def of(
-        cls,
-        trial: Trial | None,
-        *,
-        phases: Mapping[str, float] | None = None,
-        subject: Subject = Subject(),
-        baseline: Baseline | None = None,
-        gain: Gain | None = None,
-        recorded: int = 0,
-    ) -> BestTrial | None:
-        """Make the trial the winner; None where there is none that succeeded."""
-        if trial is None or not isinstance(trial.result, Ok):
-            return None
-        found = (trial.config, trial.cost, trial.gflops, trial.result, trial.number, trial.remeasured)
-        return cls(*found, phases or {}, subject, baseline, gain, recorded)
-
-    @property
-    def place(self) -> int:
-        """The number of the trial among all trials, recorded ones first. People count from 1."""
-        return self.recorded + self.number + 1
-
-    @property
-    def origin(self) -> str:
-        """The trial that found it, as text."""
-        where = ", from the records" if self.number < 0 else ""
-        return f"trial {self.place}{where}{', measured again at the end' if self.remeasured else ''}"
-
-    @property
-    def speed(self) -> str:
-        """The cost, and GFLOP/s or GB/s where the work is known, as text."""
-        return self.subject.speed(self.cost)
-
-    @property
-    def unit(self) -> str:
-        """The unit of the cost, "s" for seconds."""
-        return self.subject.unit
-
-    @property
-    def quality(self) -> list[str]:
-        """The comparison with NumPy and the machine's limits, and the gain of the search, as far as they are known."""
-        result, known = self.result, self.baseline
-        beside = "" if known is None else known.text(self.cost, result.costs, result.wait_in_costs)
-        return [*filter(None, [beside, self.accuracy]), *([] if self.gain is None else [str(self.gain)])]
-
-    @property
-    def accuracy(self) -> str:
-        """The error of the winner, and the largest that its task allows, as text; empty where it is not known."""
-        task = self.subject.task
-        if self.result.error is None or task is None:
-            return ""
-        owner = task_of(task, self.config)
-        if not owner.accuracy:  # of integers, which are exact
-            return ""
-        return f"error {self.result.error:.2g} of the largest magnitude; {owner.accuracy:.2g} is allowed"
-
-    def __repr__(self) -> str:
-        return f"<BestTrial {'; '.join([self.speed, *self.quality])}; config: {self.config}>"
-
-    @property
-    def is_below_numpy(self) -> bool:
-        """True if NumPy is faster, by times that compare."""
-        known = self.baseline
-        if known is None or known.is_call or not known.is_comparable(self.result.costs, self.result.run_queue_wait):
-            return False
-        speedup = known.speedup(self.cost)
-        return speedup is not None and speedup < 1
-
-    def __str__(self) -> str:
-        return self.text(str(self.config))
-
-    def text(self, config: str) -> str:
-        """Describe the winner with a text for its configuration."""
-        lines = [f"{self.speed} ({self.origin})", *(f"  {line}" for line in self.quality), f"  config: {config}"]
-        if self.phases:
-            lines.append(f"  where the time went: {format_phases(self.phases)}")
-        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -485,23 +313,3 @@ def _best_of(trials: Sequence[Trial]) -> str:
     """Write the seconds of the fastest trial."""
     best = min((trial.cost for trial in trials), default=math.inf)
     return format_seconds(best) if best < math.inf else "nothing valid"
-
-
-def failure_counts(results: Iterable[Result]) -> dict[str, int]:
-    """Count the failures among the results by kind, the most frequent first."""
-    return dict(Counter(str(result.kind) for result in results if isinstance(result, Failed)).most_common())
-
-
-def validated(result: Result) -> Result:
-    """Return the measurer's result, or a failure where its costs are NaN, infinite or missing.
-
-    NaN compares with nothing: as the first trial it would stay the best, and a cost model would learn it.
-    """
-    if not isinstance(result, Ok) or 0.0 < result.cost < math.inf:
-        return result
-    message = f"the measurer gave {result.cost!r} seconds as the cost; a cost is finite and above 0"
-    return Failed(FailureKind.RUN_ERROR, message, result.total_seconds, result.timestamp, result.phases)
-
-
-def format_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in counts.items())

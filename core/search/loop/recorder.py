@@ -17,8 +17,8 @@ from pegbox.records.journal import Journal
 from pegbox.records.record import Circumstances, Record
 from pegbox.records.runs import new_run, run_to_go_on
 from pegbox.search.loop.callbacks import Callback
-from pegbox.search.loop.outcome import Trial
 from pegbox.search.loop.state import SearchState
+from pegbox.search.loop.trial import Trial
 from pegbox.shown import value_text
 from pegbox.task.group import TaskGroup, Tasks, task_of, tasks_of
 

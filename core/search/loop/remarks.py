@@ -14,7 +14,8 @@ from pegbox.task.speed_text import format_seconds
 
 if TYPE_CHECKING:
     from pegbox.records.record import Record
-    from pegbox.search.loop.outcome import BestTrial, Trial
+    from pegbox.search.loop.best_trial import BestTrial
+    from pegbox.search.loop.trial import Trial
 
 _Measured = TypeVar("_Measured", "Trial", "Record")
 

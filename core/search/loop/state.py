@@ -13,7 +13,8 @@ from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
 from pegbox.measure.baselines.baseline import Baseline
 from pegbox.records.simulation import VirtualClock
-from pegbox.search.loop.outcome import StopReason, Trial, failure_counts
+from pegbox.search.loop.outcome import StopReason
+from pegbox.search.loop.trial import Trial, failure_counts
 from pegbox.search.models.report import ModelReport
 from pegbox.search.subject import Subject
 

@@ -18,16 +18,18 @@ from pegbox.errors import ArgumentError, RecordError, TuningError
 from pegbox.measure.pipeline.measurer import Measurer, check_measurer
 from pegbox.measure.result import Result
 from pegbox.origin import users_level
+from pegbox.search.loop.best_trial import BestTrial, Gain
 from pegbox.search.loop.callbacks import CallbackFailure, CallbackList
 from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of
 from pegbox.search.loop.interrupt import absorb_interrupt, defer_interrupt
 from pegbox.search.loop.keeper import Keeper
 from pegbox.search.loop.measurements import CheckedMeasurer
 from pegbox.search.loop.options import PriorTrials, SearchOptions
-from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult
+from pegbox.search.loop.outcome import StopReason, TuneResult
 from pegbox.search.loop.proposals import Proposer, SearchFailure, first_fault
 from pegbox.search.loop.remarks import slowed_threads, threads_of
 from pegbox.search.loop.state import PhaseClock, SearchState
+from pegbox.search.loop.trial import Trial
 from pegbox.search.protocols import Tuner
 from pegbox.search.subject import Subject
 from pegbox.space import ConfigSpace

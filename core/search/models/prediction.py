@@ -108,12 +108,16 @@ def _lengths(task: Task, *, without: str = "") -> list[tuple[str, int]]:
 
 
 def _with_threads(task: Task, alone: Task, rows: Digits) -> Digits:
-    """Give rows of the task for one core the number of threads: one for little work, else that of all cores."""
+    """Give rows of the task for one core the number of threads: one for little work, else that of all cores.
+
+    A row that cannot be shared by all has one thread.
+    """
     if alone is task:
         return rows
     column = list(task.space.knobs).index(THREADS)
     digit = 0 if _is_little(task) else len(task.space.knobs[THREADS]) - 1
     rows = np.insert(rows, column, digit, axis=1)
+    rows[~task.space.is_valid(rows), column] = 0
     return rows[task.space.is_valid(rows)]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,8 +29,8 @@ from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.interrupt import absorb_interrupt
 from pegbox.search.loop.options import PriorTrials, SearchOptions
-from pegbox.search.loop.outcome import failure_counts, format_counts
 from pegbox.search.loop.recorder import Recorder
+from pegbox.search.loop.trial import failure_counts, format_counts
 from pegbox.search.loop.tuning import run
 from pegbox.search.problem import check_task, local_measurer, measuring_host
 from pegbox.search.subject import Subject
@@ -120,7 +119,7 @@ class Sweep:
 
     def run(self, measurer: Measurer) -> SweepResult:
         """Measure what is missing, then the fastest again. Raises what `pegbox.search.run` raises."""
-        began, task = time.monotonic(), self.task
+        began, task = measurer.clock(), self.task
         missing = self._missing()
         recorders = [self.recorder] if self.recorder else []
         first = run(
@@ -140,7 +139,7 @@ class Sweep:
         )
         results = {**self.known, **{trial.config: trial.result for trial in first.trials}}
         reason = str(first.stopped_because)
-        if reason == "trials":
+        if reason in ("trials", "budget"):
             reason = self._remeasure(measurer, results, began)
         recorded = None
         host, target = measuring_host(measurer) or describe_host(), str(task.target)
@@ -153,18 +152,24 @@ class Sweep:
             wanted=len(self.known) + len(missing),
             trials=len(first.trials),
             again=len(self._repeated),
-            elapsed=time.monotonic() - began,
+            elapsed=measurer.clock() - began,
             stopped_because=reason,
         )
 
     def _remeasure(self, measurer: Measurer, results: dict[Config, Result], began: float) -> str:
         def time_left() -> bool:
-            return self.budget_seconds is None or time.monotonic() - began < self.budget_seconds
+            return self.budget_seconds is None or measurer.clock() - began < self.budget_seconds
 
         remeasurement = Remeasurement(measurer, results, passes=self.before, listener=self._note, seed=self.seed)
         try:
             convergence = Convergence(remeasurement, say=self.say, common=self.passes, time_left=time_left)
-            finished = repeat(remeasurement, self.passes, say=self.say, time_left=time_left) and convergence.run()
+            finished = (
+                time_left()
+                and repeat(remeasurement, self.passes, say=self.say, time_left=time_left)
+                and convergence.run()
+            )
+            if not finished:
+                convergence.confirm_best()
         except KeyboardInterrupt:
             if absorb_interrupt():
                 raise
@@ -242,7 +247,8 @@ def sweep(
         passes: how often all that ran is measured again before the fastest are, each time in other company. One
             measurement of a sample on a noisy machine is often 5% off; the costs of many short ones are not.
         seed: which sample, in which order.
-        budget: stop after that time: seconds, or text such as "60s", "5m", "1m30s".
+        budget: stop after that time: seconds, or text such as "60s", "5m", "1m30s". The fastest is measured again
+            even then.
         runner, timeout, callbacks, progress, measure_options: as for `tune`.
 
     Ctrl-C ends the sweep early; the result says so.

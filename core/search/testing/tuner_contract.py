@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -119,7 +120,12 @@ def result_of(cost: float) -> Result:
 
 
 class TunerContract:
-    """A test suite for tuners. Subclass it, override `make`, and pytest runs it."""
+    """A test suite for tuners. Subclass it, override `make`, and pytest runs it.
+
+    A tuner that takes long for each proposal sets a smaller `batch`, the configurations of most rounds.
+    """
+
+    batch: ClassVar[int] = 16
 
     def make(self, space: ConfigSpace, *, seed: int = 0) -> Tuner:
         """Make the tuner to be tested, over `space`."""
@@ -135,7 +141,7 @@ class TunerContract:
 
     def test_gives_no_more_than_it_is_asked_for(self) -> None:
         tuner = self.make(matmul_space())
-        for n in (1, 3, 16, 1, 40):
+        for n in (1, 3, self.batch, 1, 2 * self.batch + 8):
             configs = list(tuner.ask(n))
             assert 1 <= len(configs) <= n
             tuner.tell(configs, [result_of(matmul_cost(config)) for config in configs])
@@ -218,19 +224,19 @@ class TunerContract:
         assert config not in tuner.ask(8)
 
     def test_runs_in_the_tuning_loop(self) -> None:
-        space = matmul_space()
+        space, trials = matmul_space(), 2 * self.batch + 8
         result = run(
-            self.make(space), ArtificialMeasurer(), SearchOptions(trials=40), subject=Subject(flop=FLOP), space=space
+            self.make(space), ArtificialMeasurer(), SearchOptions(trials), subject=Subject(flop=FLOP), space=space
         )
-        assert len(result.trials) == 40
+        assert len(result.trials) == trials
         assert result.best is not None
 
     def rounds(
-        self, tuner: Tuner, *, batches: int, n: int = 16, cost: CostFunction = matmul_cost
+        self, tuner: Tuner, *, batches: int, n: int | None = None, cost: CostFunction = matmul_cost
     ) -> Iterator[tuple[list[Config], list[Result]]]:
-        """Ask and tell a number of times."""
+        """Ask for `n` configurations, by default a `batch`, and tell their costs, a number of times."""
         for _ in range(batches):
-            configs = list(tuner.ask(n))
+            configs = list(tuner.ask(n or self.batch))
             results = [result_of(cost(config)) for config in configs]
             tuner.tell(configs, results)
             yield configs, results

@@ -19,7 +19,7 @@ def _text() -> bytes:
 
 
 def flags() -> Objective:
-    """Five flags; the cost is bytes of output, and a byte for each `speed` steps of the search."""
+    """Make a problem of five flags; the cost is bytes of output, and a byte for each 40 steps of the search."""
     space = ConfigSpace()
     space.define_knob("window", [32, 64, 128, 256, 512, 1024, 2048])
     space.define_knob("chain", [1, 2, 4, 8, 16, 32])

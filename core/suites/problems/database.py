@@ -16,7 +16,7 @@ _MEMORY = 256
 
 @lru_cache
 def _trace() -> tuple[tuple[int, bool], ...]:
-    """The accesses: an address, and whether it is written. Hot keys, scans, and a working set that moves."""
+    """Draw addresses, true for those that are written: hot keys, scans, and a working set that moves."""
     rng = random.Random(9)
     accesses, scan = [], 0
     for step in range(1500):
@@ -30,7 +30,7 @@ def _trace() -> tuple[tuple[int, bool], ...]:
 
 
 def page_cache() -> Objective:
-    """A page cache: the cost is cycles of reads, writes and bookkeeping over a trace of 1,500 accesses."""
+    """Make a page cache; the cost is cycles of reads, writes and bookkeeping over a trace of 1,500 accesses."""
     space = ConfigSpace()
     space.define_knob("page", [1, 2, 4, 8, 16, 32])
     space.define_knob("policy", ["fifo", "lru", "two queues"])
@@ -98,7 +98,7 @@ class _Cache:
 
 
 def merge_tree() -> Objective:
-    """A log-structured merge tree: blocks for each operation, after the model of Dayan and Idreos (2018)."""
+    """Make a log-structured merge tree; the cost is blocks per operation, by Dayan and Idreos' model (2018)."""
     space = ConfigSpace()
     space.define_knob("size ratio", [2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32])
     space.define_knob("runs inside", [1, 2, 3, 4, 6, 8, 12, 16])

@@ -1,4 +1,4 @@
-"""Functions that are hard to minimize, each for one reason. Their lowest cost is 1, unless noted.
+"""Functions that are hard to minimize, each for one reason; the lowest cost is 1, unless noted.
 
 They need no kernel and no clock, so that every run can be made again anywhere. Each function makes an objective over
 its own space; a reader sees from the code where the optimum is, a tuner does not.
@@ -34,7 +34,7 @@ def _values(config: Config, count: int) -> list[int]:
 
 
 def rare_optimum() -> Objective:
-    """A smooth bowl, and far from its middle a small region that is twice as good: one configuration in 4,096."""
+    """Make a smooth bowl with a region far from its middle that is twice as good: one configuration in 4,096."""
     middle, hidden = (5, 4, 5, 4, 3), (1, 6, 0, 7)
 
     def cost(config: Config) -> float:
@@ -47,7 +47,7 @@ def rare_optimum() -> Objective:
 
 
 def deceptive() -> Objective:
-    """Traps (Deb and Goldberg, 1993): in a block of four bits, each bit but the last leads away from the best."""
+    """Make traps (Deb and Goldberg, 1993): of each four bits, all but the last lead away from the best."""
 
     def trap(ones: int) -> int:
         return 0 if ones == 4 else 1 + ones
@@ -60,7 +60,7 @@ def deceptive() -> Objective:
 
 
 def failures() -> Objective:
-    """Tiles and stages that have to fit a small memory: nine in ten do not, and the best fill it to the edge."""
+    """Make tiles and stages for a small memory: nine in ten do not fit, and the best fill it to the edge."""
     space = ConfigSpace()
     for name in ("rows", "columns", "depth"):
         space.define_knob(name, _POWERS)
@@ -81,7 +81,7 @@ def failures() -> Objective:
 
 
 def noisy() -> Objective:
-    """A bowl with costs up to 30% off, as measured once on a busy machine, and the same at every call."""
+    """Make a bowl with costs up to 30% off, as measured once on a busy machine, and the same at every call."""
     middle = (2, 5, 1, 4, 6)
 
     def cost(config: Config) -> float:
@@ -94,7 +94,7 @@ def noisy() -> Objective:
 
 
 def interactions() -> Objective:
-    """An NK landscape (Kauffman, 1993): each of nine knobs counts together with four others, by a random table."""
+    """Make an NK landscape (Kauffman, 1993): each of nine knobs counts together with four others, by a table."""
     count, others = 9, 4
     rng = np.random.default_rng(11)
     links = [[place, *rng.permutation([i for i in range(count) if i != place])[:others]] for place in range(count)]
@@ -109,7 +109,7 @@ def interactions() -> Objective:
 
 
 def valley() -> Objective:
-    """A curved valley (Rosenbrock's, 1960, on a grid): it is found at once, and then followed step by step."""
+    """Make a curved valley (Rosenbrock's, 1960, on a grid), which is found at once and followed step by step."""
 
     def cost(config: Config) -> float:
         x = [value / 16.0 for value in _values(config, 3)]
@@ -120,7 +120,7 @@ def valley() -> Objective:
 
 
 def plateaus() -> Objective:
-    """Costs of few different values: most steps change nothing, and eight knobs have to be right for the next one."""
+    """Make plateaus: two more of eight knobs have to be right for the next lower cost."""
     best = (3, 0, 2, 1, 3, 2, 0, 1)
 
     def cost(config: Config) -> float:
@@ -131,7 +131,7 @@ def plateaus() -> Objective:
 
 
 def algorithms() -> Objective:
-    """Four algorithms with knobs of their own: the one whose typical configuration is worst has the best one."""
+    """Make four algorithms with knobs of their own: the one whose typical configuration is worst has the best."""
     space = ConfigSpace()
     space.define_knob("algorithm", ["direct", "tiled", "blocked", "transformed"])
     for name, floor in (("direct", 2), ("tiled", 4), ("blocked", 4), ("transformed", 5)):
@@ -150,7 +150,7 @@ def algorithms() -> Objective:
 
 
 def large() -> Objective:
-    """Eighteen knobs of ten values, 10^18 configurations; the scales of the knobs differ by a factor of a thousand."""
+    """Make 10^18 configurations, of eighteen knobs whose scales differ by a factor of a thousand."""
 
     def cost(config: Config) -> float:
         far = [((value - (3 * place + 2) % 10) / 9.0) ** 2 for place, value in enumerate(_values(config, 18))]

@@ -25,7 +25,7 @@ def _inputs() -> tuple[tuple[int, ...], ...]:
 
 
 def hybrid() -> Objective:
-    """A quicksort that changes to an insertion sort or to runs that it merges: which pivot, from what size, how."""
+    """Make a sort of two methods that inserts short parts; the knobs are the pivot, the cutoff and the insertion."""
     space = ConfigSpace()
     space.define_knob("method", ["quick", "merge"])
     space.define_knob("pivot", ["first", "middle", "median of 3", "median of 9"], when={"method": "quick"})
