@@ -64,8 +64,8 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
 def _schedule_out(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
     """Schedule the output; return the loop over blocks of rows."""
     stage = s[of.out]
-    axes = dict(zip(p.layout.of_output.axes, stage.op.axis, strict=True))
-    b, h, i, c = (axes[name] for name in "BHND")
+    named = dict(zip(p.layout.of_output.axes, stage.op.axis, strict=True))
+    b, h, i, c = (named[name] for name in "BHND")
     group, member = stage.split(h, factor=p.group)
     stage.reorder(b, group, member, i, c)
     head = stage.fuse(b, group)

@@ -27,6 +27,7 @@ _TILES = (1, 2, 3, 4, 6, 8, 12, 16)
 _BLOCKS = (32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
 _FEW_ROWS = 16  # the most rows for which packing the keys may not pay
 _WHOLE = 2048  # the most keys in a single block
+_PARTIAL = 1.1  # the time of tiles, the last of which has fewer columns
 _SOFTMAX, _RESCALING = 30.0, 16.0  # half cycles for a vector of scores, and for one of the output after each block
 
 
@@ -62,8 +63,9 @@ def declare(cfg: pb.TemplateConfig, p: Attention) -> None:
     cfg.define_knob("columns", _from(first.columns, columns))
     cfg.define_knob("tiles", _from(first.tiles, [n for n in _TILES if n == 1 or n < 2 * p.rows]))
     cfg.define_knob("block", _from(first.block, _blocks(p)))
-    cfg.define_knob("unroll", _from(4, [u for u in (1, 2, 4, 8) if u <= p.d]))
+    cfg.define_knob("unroll", _from(1 if ways[0] == DOT and first.mr > 1 else 4, [u for u in (1, 2, 4, 8) if u <= p.d]))
     threads.declare(cfg, p.flop)
+    cfg.prefer_first()
     _constrain(cfg, p, ways)
 
 
@@ -114,7 +116,8 @@ def _room(p: Attention) -> int:
 def _products(p: Attention, mr: int, columns: int) -> float:
     """Estimate the time of a row's products with the values."""
     whole = -(-p.d_v // (columns * p.lanes))
-    return p.n_k * whole * step_cost(mr, columns) / mr
+    partial = 1.0 if p.d_v % (columns * p.lanes) == 0 else _PARTIAL
+    return partial * p.n_k * whole * step_cost(mr, columns) / mr
 
 
 def _scores(p: Attention, mr: int, vectors: int, block: int, *, packed: bool) -> float:

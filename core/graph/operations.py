@@ -129,7 +129,7 @@ def attention_node(
     """
     attributes: dict[str, Any] = {"layout": layout, "scale": scale, "causal": causal}
     inputs = [*arrays, *([] if bias is None else [bias])]
-    return _node(name, "Attention", inputs, partial(_attended, **attributes), attributes, output)
+    return _node(name, "Attention", inputs, bound(_attended, **attributes), attributes, output)
 
 
 def _attended(*tensors: Tensor, layout: str, scale: float, causal: bool) -> list[Tensor]:

@@ -142,7 +142,7 @@ def _match(graph: Graph, node: Node) -> _Match | None:
     if any(value.shape[:-2] != stack for value in (q, k, v)):
         return None
     batch, heads = (1, *stack)[-2:]
-    sizes = AttentionSizes(batch, heads, *x.shape[-2:], q.shape[-1], heads, v.shape[-1])
+    sizes = AttentionSizes(batch, heads, x.shape[-2], x.shape[-1], q.shape[-1], heads, v.shape[-1])
     places = [list(_places(graph, value, turned=value is k)) for value in (q, k, v)]
     best = max(((layout, *_arrays(layout, sizes, places)) for layout in LAYOUTS), key=lambda each: each[-1])
     layout, arrays, scale, copies = best
@@ -230,8 +230,8 @@ def _places(graph: Graph, operand: Value, *, turned: bool) -> Iterator[_Place]:
     axes = [Var(name, "int64") for name in "bhnc"]
     batch, heads, row, element = axes
     at = [batch, heads, *((element, row) if turned else (row, element))][4 - len(operand.shape) :]
-    ranges: Ranges = {axis: (0, extent - 1) for axis, extent in zip(at, operand.shape, strict=True)}
-    ranges = {batch: (0, 0)} | ranges
+    extents = {axis: (0, extent - 1) for axis, extent in zip(at, operand.shape, strict=True)}
+    ranges: Ranges = {batch: (0, 0)} | extents
     value, indices, scale, copies = operand, tuple[Expr, ...](at), 1.0, 0
     while True:
         form = simplified_linear(flat_index(value.shape, indices), ranges)
