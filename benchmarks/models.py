@@ -9,6 +9,8 @@ A row is a model of `networks.py`; columns are milliseconds of a call, medians o
 the speed of pegbox relative to the fastest rival. Outputs are compared before anything is timed. "untuned" is
 `pb.compile_model` without records or store, with the seconds that it took; "tuned" is `pb.tune_model` after `--budget`.
 With one thread the clock counts the processor time of this process, so that other programs on the core do not count.
+With several, a turn begins after a pause: threads of ONNX Runtime spin for tens of milliseconds after a call, on the
+cores that the next one needs.
 torch.compile (max-autotune) needs a C++ compiler and minutes; `--rivals` with its name asks for it.
 """
 
@@ -28,6 +30,9 @@ from networks import NETWORKS, network, torch_network
 import pegbox as pb
 
 Call = Callable[[], Any]
+PAUSE = 0.15
+"""The seconds until the threads of a rival sleep."""
+
 RIVALS = ("ONNX Runtime", "torch", "torch.compile")
 
 
@@ -77,17 +82,19 @@ def timed_row(name: str, options: argparse.Namespace) -> tuple[dict[str, float],
         if not error < 1e-4:
             raise SystemExit(f"{name}, {key}: the largest error is {error:.1e} of the largest value")
     clock = time.process_time if options.threads == 1 else time.perf_counter
-    return in_turns(calls, options.rounds, clock), seconds
+    return in_turns(calls, options.rounds, clock, pause=PAUSE if options.threads > 1 else 0.0), seconds
 
 
-def in_turns(calls: dict[str, Call], rounds: int, clock: Callable[[], float]) -> dict[str, float]:
-    """Milliseconds of each call: medians over rounds, in each of which a call runs for about 50 ms."""
+def in_turns(calls: dict[str, Call], rounds: int, clock: Callable[[], float], pause: float) -> dict[str, float]:
+    """Milliseconds of each call: medians over rounds, in each of which a call runs for about 50 ms after a pause."""
     for call in calls.values():
         call()
     numbers = {key: max(1, round(0.05 / once(call, 1, clock))) for key, call in calls.items()}
     samples: dict[str, list[float]] = {key: [] for key in calls}
     for _ in range(rounds):
         for key, call in calls.items():
+            time.sleep(pause)
+            call()
             samples[key].append(once(call, numbers[key], clock))
     return {key: 1e3 * statistics.median(values) for key, values in samples.items()}
 

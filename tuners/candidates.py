@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import TypeAlias
 
 import numpy as np
@@ -62,8 +62,8 @@ class CandidatePool:
         self.sample = np.concatenate([renewed, kept])
         return found
 
-    def neighbors(self, rows: Digits, *, but: Digits, cross: bool = False) -> Digits:
-        """New candidates next to `rows` that are not in `but`; none where the space is looked at whole anyway.
+    def neighbors(self, rows: Digits, *, but: Set[bytes], cross: bool = False) -> Digits:
+        """New candidates next to `rows` whose keys are not in `but`; none where the space is looked at whole anyway.
 
         With `cross`, half of them are crossed with the rows: a step of one number at a time does not follow a valley.
         """

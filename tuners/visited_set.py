@@ -5,7 +5,7 @@ Rows of digits are compared as bytes: a space may have more points than a 64-bit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import islice
 
 import numpy as np
@@ -42,17 +42,17 @@ class VisitedSet:
         if configs:
             self.add(rows_of(configs))
 
-    def fresh(self, rows: Digits, *, limit: int | None = None, but: Digits | None = None) -> Places:
+    def fresh(self, rows: Digits, *, limit: int | None = None, but: Set[bytes] = frozenset()) -> Places:
         """Return the places of the rows that are new, each once, in their order; at most `limit` of them.
 
-        Rows in `but` are not new.
+        Rows with keys in `but` are not new.
         """
-        seen: set[bytes] = set() if but is None else set(keys_of(but))
+        seen: set[bytes] = set()
         places: list[int] = []
         for place, key in enumerate(keys_of(rows)):
             if len(places) == limit:
                 break
-            if key not in self._keys and key not in seen:
+            if key not in self._keys and key not in seen and key not in but:
                 seen.add(key)
                 places.append(place)
         return np.array(places, dtype=np.intp)

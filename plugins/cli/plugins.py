@@ -22,7 +22,7 @@ A plugin is an installed package with an entry point in the group 'pegbox'.
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """List the plugins, the names they bring and their errors"""
+    """List the plugins, the names they register and their errors"""
     parser.epilog = _EPILOG
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.set_defaults(run=run)

@@ -10,10 +10,10 @@ from pegbox.plugins.cli.arguments import add_config_arguments, add_task_argument
 
 _EPILOG = f"""\
 what --emit prints:
-  space      the knobs and how many entities each has (the default)
+  space      the knobs and the number of their values (the default)
   schedule   the schedule that the configuration makes, primitive by primitive
-  ir         the loop program it becomes
-  dag        what is computed, an operation a line
+  ir         the loop program
+  dag        the computation, one operation per line
   code       the computation and the schedule as te code, where a space generator derived the space
   ll         the LLVM assembly
   asm        the machine code

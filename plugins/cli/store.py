@@ -24,7 +24,7 @@ actions:
   show     the folder and its size, and the best of each task with its configuration
   export   write all records to FILE.jsonl, without compiled code
   import   take the best of each task from files of records; those of other processors serve predictions only
-  prune    remove the records that no template here can use, and compiled code: all, or that of the names
+  prune    remove the records that no template here can use, and compiled code, of the named templates or of all
   retune   tune here what is known for another processor only; repeat the command to go on where it was stopped
 
 examples:

@@ -37,7 +37,7 @@ and the fastest are measured again at the end. Ctrl-C stops the sweep and keeps 
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Measure a whole space or a uniform sample of it, for searches to be simulated on"""
+    """Measure a whole space or a uniform sample of it, for simulated searches"""
     parser.epilog = _EPILOG
     add_task_arguments(parser)
     plan = parser.add_argument_group("sweep")
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--records", type=Path, metavar="FILE", help="append records here (default: TEMPLATE-ARGS.sweep.jsonl)"
     )
     output.add_argument(
-        "--pack", type=Path, metavar="FILE", help="when done, write one line a configuration to FILE.jsonl.xz"
+        "--pack", type=Path, metavar="FILE", help="when done, write one line per configuration to FILE.jsonl.xz"
     )
     output.add_argument("-q", "--quiet", action="store_true", help="print the summary only")
     parser.set_defaults(run=run)

@@ -94,7 +94,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="edited",
         dest="resume",
-        help="the same where the template's code was edited since: take over the costs of the old code",
+        help="the same after an edit of the template's code: take over the costs of the old code",
     )
     add_output_arguments(output, page="the search", curve="the curve")
     output.add_argument("-q", "--quiet", action="store_true", help="print the result only")

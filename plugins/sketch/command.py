@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="INPUT",
         default=[],
-        help="an input that is packed ahead of time, by name; several times for several",
+        help="an input that is packed ahead of time, by name; may be given several times",
     )
     parser.add_argument(
         "--records",
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sketch", metavar="NAME", help="write this sketch alone")
     parser.add_argument("--out", type=Path, metavar="FILE.py", help="write a template module here")
-    parser.add_argument("--force", action="store_true", help="overwrite what is there")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     parser.set_defaults(run=run, usage_error=parser.error)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,6 +55,28 @@ def compared(**options: Any) -> Comparison:
 
 def results(report: Comparison) -> list[Run]:
     return [replace(run, seconds=0.0, tuner_seconds=0.0, run_queue_wait=0.0) for run in report.runs]
+
+
+BOWLS = """
+import pegbox as pb
+
+def bowl(best):
+    space = pb.ConfigSpace()
+    space.define_knob("a", list(range(8)))
+    space.define_knob("b", list(range(8)))
+    return pb.Objective(lambda c: 1.0 + (c["a"].val - best) ** 2 + c["b"].val, space, pure=True)
+"""
+
+
+def test_a_suite_of_functions_gives_on_a_cluster_what_it_gives_here(client: Any, tmp_path: Path) -> None:
+    (tmp_path / "bowls.py").write_text(BOWLS)
+    spaces = [{"name": f"bowl{best}", "objective": "bowls.py:bowl", "options": {"best": best}} for best in (2, 5)]
+    (tmp_path / "suite.json").write_text(json.dumps({"suite": "bowls", "spaces": spaces}))
+    options: dict[str, Any] = {"suite": tmp_path, "tuners": ["random", "ga"], "trials": 12, "seeds": 2}
+    there = pb.compare(**options, jobs=on(client), progress=False)
+    assert not there.broken
+    assert results(there) == results(pb.compare(**options, progress=False))
+    assert there.aggregate().table().splitlines()[0].startswith("over 2 spaces")
 
 
 def test_what_makes_runs_leaves_the_workers_with_its_client(client: Any) -> None:

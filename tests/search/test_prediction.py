@@ -196,6 +196,21 @@ def test_a_predicted_sketch_has_one_thread_for_little_work() -> None:
     assert task.lower(next(predicted_configs(task, candidates=60))).num_threads == 1
 
 
+def test_programs_that_leave_cores_idle_come_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scaled(cfg: pb.TemplateConfig) -> tuple[te.TESchedule, list[te.Tensor]]:
+        a = te.placeholder((4096, 64), name="A")
+        b = te.compute((4096, 64), lambda i, j: a[i, j] * 2.0, name="B")
+        cfg.define_knob("parts", [1, 3, 5, 64])
+        s = te.create_schedule(b.op)
+        outer, _ = s[b].split(s[b].op.axis[0], nparts=cfg["parts"].val)
+        s[b].parallel(outer)
+        return s, [a, b]
+
+    monkeypatch.setattr(prediction, "shipped_model", lambda: lambda features: np.zeros(len(features)))
+    task = pb.create_task(pb.template("scaled_by_parts")(scaled), target="llvm -mcpu=x86-64-v3 -num-cores 2")
+    assert [config["parts"].val for config in predicted_configs(task)] == [64, 5, 3, 1]
+
+
 def test_a_knob_that_is_called_threads_but_begins_with_several_is_one_like_others() -> None:
     def doubled(cfg: pb.TemplateConfig) -> tuple[te.TESchedule, list[te.Tensor]]:
         a = te.placeholder((64, 64), name="A")

@@ -54,7 +54,7 @@ there is."""
 
 LENGTH_BOUNDS = (-3.0, 6.0)
 
-TUNED = 128
+TUNED = 96
 """The most rows by which the parameters are tuned, some of each quantile of the targets: a step costs the cube of them,
 and the lengths of a few dozen knobs are known by then."""
 

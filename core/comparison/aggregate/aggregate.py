@@ -14,6 +14,7 @@ from pegbox.checks import check_int
 from pegbox.comparison.aggregate.features import Split, splits
 from pegbox.comparison.aggregate.performance import mean_of_spaces, performance, performance_in_time
 from pegbox.comparison.aggregate.ranks import Ranking, ranking
+from pegbox.comparison.aggregate.signed_ranks import SignedRanks, signed_ranks
 from pegbox.comparison.aggregate.suspicion import Suspicion, suspicion
 from pegbox.comparison.aggregate.targets import expected_runtime, reached
 from pegbox.comparison.runs import Run, TaskInfo
@@ -72,7 +73,8 @@ class Pair:
     """Two tuners over all spaces. The first beats the second on `wins` spaces and loses on `losses`.
 
     `effect` is the mean of Vargha and Delaney's A12: the probability that a run of the first is the better one;
-    `differ` says whether Nemenyi's test tells them apart.
+    `differ` says whether Nemenyi's test tells them apart. `ranks` are the probabilities of the Bayesian signed-rank
+    test, by the scores on the spaces that both have.
     """
 
     first: str
@@ -81,6 +83,7 @@ class Pair:
     losses: int
     effect: float
     differ: bool
+    ranks: SignedRanks
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,7 @@ def aggregate(report: Comparison, trials: int | None = None) -> Aggregate:
         tasks=tasks,
         scores=tuple(scores),
         ranking=ordered,
-        pairs=tuple(_pairs(names, tasks, runs, ordered, budget, report)),
+        pairs=tuple(_pairs(scores, tasks, runs, ordered, budget, report)),
         splits=tuple(splits(tasks, {s.tuner: {one.space: one.score for one in s.spaces} for s in scores})),
         suspicions=tuple(each for each in told if each is not None),
     )
@@ -245,13 +248,15 @@ def _interval(spaces: Sequence[SpaceScore]) -> tuple[float, float]:
 
 
 def _pairs(
-    tuners: Sequence[str],
+    scores: Sequence[Score],
     tasks: Sequence[TaskInfo],
     runs: Mapping[str, Mapping[str, Sequence[Run]]],
     ranked: Ranking,
     trials: int,
     report: Comparison,
 ) -> list[Pair]:
+    tuners = [score.tuner for score in scores]
+    known = {score.tuner: {space.space: space.score for space in score.spaces} for score in scores}
     wins: dict[tuple[str, str], int] = {}
     effects: dict[tuple[str, str], list[float]] = {}
     for task in tasks:
@@ -272,8 +277,14 @@ def _pairs(
             losses=wins.get((other, one), 0),
             effect=mean_of_spaces(effects.get((one, other), [])),
             differ=ranked.differ(place, later),
+            ranks=_signed(known[one], known[other]),
         )
         for place, one in enumerate(tuners)
         for later, other in enumerate(tuners)
         if place < later
     ]
+
+
+def _signed(one: Mapping[str, float], other: Mapping[str, float]) -> SignedRanks:
+    both = sorted(one.keys() & other.keys())
+    return signed_ranks([one[space] for space in both], [other[space] for space in both])

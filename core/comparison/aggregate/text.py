@@ -86,7 +86,11 @@ def _rank_sentences(found: Aggregate) -> Iterator[str]:
 
 def _pair_sentence(pair: Pair, spaces: int) -> str:
     effect = "" if math.isnan(pair.effect) else f"; a run of it is the better one in {pair.effect:.0%} of all pairs"
-    return f"{pair.first} beats {pair.second} on {pair.wins} of {spaces} spaces and is beaten on {pair.losses}{effect}."
+    better, alike, worse = pair.ranks
+    return (
+        f"{pair.first} beats {pair.second} on {pair.wins} of {spaces} spaces and is beaten on {pair.losses}{effect}. "
+        f"Better / alike / worse with a probability of {better:.0%} / {alike:.0%} / {worse:.0%}."
+    )
 
 
 def _split_rows(found: Aggregate) -> list[Sequence[str]]:

@@ -245,7 +245,7 @@ class TuneResult:
             return str(config)
         return (
             f"#{config.index}; the costs of the trials depend most on {shown} (of {len(chosen)} knobs, "
-            "which the page and result.best.config have)"
+            "listed on the page and in result.best.config)"
         )
 
     @property

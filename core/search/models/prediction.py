@@ -52,6 +52,10 @@ GUARDED = 64
 LITTLE_FLOP, LITTLE_BYTES = 1 << 20, 1 << 18
 """The work that one thread does in some ten microseconds, before others have started. OpenBLAS draws the line there."""
 
+SCORE_OF_SPEED = 4.0
+"""The score of a program that is e times as fast as another: that of the model is in units of standard deviations of
+logarithms and ranks, and measured speeds of a space have one of about a half."""
+
 TRIED = 16
 """The predicted configurations that are compiled, until as many as are asked for can be."""
 
@@ -67,8 +71,10 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
         SpaceError: no configuration of the space is valid.
         RecordError: the file of the model is damaged.
     """
-    alone = _of_one_core(task)
-    search = ModelSearch(program_features(alone), lambda features: _scores(alone, features), np.random.default_rng(0))
+    alone, cores = _of_one_core(task), task.target.num_cores
+    search = ModelSearch(
+        program_features(alone), lambda features: _scores(alone, cores, features), np.random.default_rng(0)
+    )
     ranked = map(task.space.config, _with_threads(task, alone, search.ranked(candidates)))
     doomed = []
     if task.prefers_first:
@@ -82,14 +88,20 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
     yield from ranked
 
 
-def _scores(task: Task, features: Features) -> Floats:
-    """Score rows of features; where there is little work, those that threads share have minus infinity, if not all do.
+def _scores(task: Task, cores: int, features: Features) -> Floats:
+    """Score rows of features, and correct the scores for the cores: the model was trained on sketches of one thread.
 
-    The model was trained on sketches of one thread.
+    Where there is little work, programs that threads share have minus infinity, unless all are shared. Elsewhere
+    programs lose score by the share of the cores that idle in them.
     """
     scores = shipped_model()(described(features, task.target))
-    shared = features[:, ProgramFeatures.names.index("parallel.regions")] > 0
-    return np.where(shared, -np.inf, scores) if _is_little(task) and not shared.all() else scores
+    if _is_little(task):
+        shared = features[:, ProgramFeatures.names.index("parallel.regions")] > 0
+        return scores if shared.all() else np.where(shared, -np.inf, scores)
+    shares = np.exp2(features[:, ProgramFeatures.names.index("parallel.extent")]) - 1.0
+    busy = shares / (np.ceil(shares / cores) * cores)
+    corrected: Floats = scores + SCORE_OF_SPEED * np.log(busy)
+    return corrected
 
 
 def _of_one_core(task: Task) -> Task:
