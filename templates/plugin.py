@@ -27,7 +27,8 @@ def pegbox_register_space_generators() -> dict[str, str]:
 
 @hookimpl
 def pegbox_register_node_tasks() -> dict[str, str]:
-    return {name: f"pegbox.templates.nodes:{name}" for name in ("conv2d", "depthwise_conv2d", "matmul", "rows")}
+    names = ("conv2d", "depthwise_conv2d", "matmul", "attention", "rows")
+    return {name: f"pegbox.templates.nodes:{name}" for name in names}
 
 
 @hookimpl
