@@ -14,10 +14,13 @@ The recurrence is a `te.scan` over the blocks, the output an ordered reduction o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pegbox as pb
 from pegbox import te
+from pegbox.compute import attention as plain
+from pegbox.compute import biased
 from pegbox.templates import attention_schedule, attention_space
 from pegbox.templates.attention_shape import Attention, attention_of
 
@@ -35,35 +38,43 @@ def attention(
     scale: float | None = None,
     d_v: int | None = None,
     dtype: str = "float32",
+    layout: str = "BHND",
+    bias: str | None = None,
 ) -> tuple[te.TESchedule, list[te.Tensor]]:
-    """Compute O[batch, heads, n_q, d_v] = softmax(Q · Kᵀ · scale) · V, over the leading axes.
+    """Compute O[batch, heads, n_q, d_v] = softmax(Q · Kᵀ · scale + bias) · V, over the leading axes.
 
-    The inputs are Q[batch, heads, n_q, d], K[batch, kv_heads, n_k, d] and V[batch, kv_heads, n_k, d_v]. Each of the
-    `kv_heads` (`heads` by default) serves the same number of query heads. With `causal`, the last query sees all keys
-    and each one before it one key less, so there are at least as many keys as queries. The default of `scale` is 1/√d.
+    The inputs are Q[batch, heads, n_q, d], K[batch, kv_heads, n_k, d] and V[batch, kv_heads, n_k, d_v]. Other orders of
+    the axes are given by `layout`, as "BNHD"; with "BN3HD" all three are parts of one array. A bias is the last input:
+    its shape is `n_k` behind those axes of batch, heads and queries which `bias` names, as "HN".
+
+    Each of the `kv_heads` (`heads` by default) serves the same number of query heads. With `causal`, the last query
+    sees all keys and each one before it one key less, so there are at least as many keys as queries. The default of
+    `scale` is 1/√d.
     The types are float32 and float64: sums of exponentials in narrower ones are not accurate.
 
     Raises:
         TemplateError: sizes or a type that this cannot compute.
     """
-    p = attention_of(batch, heads, n_q, n_k, d, kv_heads, causal, scale, d_v, dtype, cfg.target)
-    q = te.placeholder((p.batch, p.heads, p.n_q, p.d), name="Q", dtype=dtype)
-    k = te.placeholder((p.batch, p.kv_heads, p.n_k, p.d), name="K", dtype=dtype)
-    v = te.placeholder((p.batch, p.kv_heads, p.n_k, p.d_v), name="V", dtype=dtype)
+    p = attention_of(batch, heads, n_q, n_k, d, kv_heads, causal, scale, d_v, dtype, layout, bias, cfg.target)
+    names = ["QKV"] if p.layout.is_joined else ["Q", "K", "V"]
+    arrays = [te.placeholder(shape, dtype, name) for shape, name in zip(p.layout.shapes(p.sizes), names, strict=True)]
+    added = None if p.bias is None else te.placeholder(p.bias_shape, dtype, "bias")
+    inputs = [*arrays, *([] if added is None else [added])]
     cfg.add_flop(p.flop)
-    cfg.define_plain(lambda: [_plain(p, q, k, v)])
+    cfg.define_plain(lambda: [plain(arrays, layout=p.layout, scale=p.scale, causal=p.causal, bias=added, name="O")])
     attention_space.declare(cfg, p)
     blocks = attention_space.blocks_of(cfg, p)
-    stages = _compute(p, blocks, q, k, v)
-    return attention_schedule.schedule(cfg, p, blocks, stages), [q, k, v, stages.out]
+    stages = _compute(p, blocks, arrays, added)
+    return attention_schedule.schedule(cfg, p, blocks, stages), [*inputs, stages.out]
 
 
 def _compute(
-    p: Attention, blocks: attention_space.Blocks, q: te.Tensor, k: te.Tensor, v: te.Tensor
+    p: Attention, blocks: attention_space.Blocks, arrays: list[te.Tensor], bias: te.Tensor | None
 ) -> attention_schedule.Stages:
     """Compute the output through blocks of keys; rows are queries, of all heads of a group if they are few."""
     lead, count, size, width = p.lead, blocks.count(p), blocks.keys, blocks.width
     scale, zero, lowest = (te.const(x, p.dtype) for x in (p.scale, 0, p.lowest))
+    q, k, v = (partial(p.layout.element, arrays, part) for part in range(3))
     scaled = te.compute((*lead, p.rows, p.d), lambda b, x, i, r: q(b, *p.query(x, i), r) * scale, name="Q_scaled")
     panels = None
     if blocks.is_packed:
@@ -71,6 +82,13 @@ def _compute(
             (p.batch, p.kv_heads, count * size // width, p.d, width),
             lambda b, x, j, r, z: te.if_then_else(j * width + z < p.n_k, k(b, x, j * width + z, r), zero),
             name="K_packed",
+        )
+    across, columns = None, blocks.columns
+    if blocks.packs_values:
+        across = te.compute(
+            (p.batch, p.kv_heads, -(-p.d_v // columns), p.n_k, columns),
+            lambda b, x, o, j, z: te.if_then_else(o * columns + z < p.d_v, v(b, x, j, o * columns + z), zero),
+            name="V_packed",
         )
     r = te.reduce_axis((0, p.d), name="r")
 
@@ -83,8 +101,12 @@ def _compute(
     raw = te.compute((*lead, p.rows, count * size), product, name="S_tile")
 
     def masked(b: te.Expr, x: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
-        seen = [j <= p.last_key(i)] if p.causal else [j < p.n_k] if count * size > p.n_k else []
-        return te.select(seen[0], raw(b, x, i, j), lowest) if seen else raw(b, x, i, j)
+        head, query = p.query(x, i)
+        value = biased(raw(b, x, i, j), bias, (b, head, query, j))
+        if bias is not None and count * size > p.n_k:
+            value = te.if_then_else(j < p.n_k, value, lowest)  # the bias ends there
+        seen = [j <= p.last_key(i)] if p.causal else [j < p.n_k] if count * size > p.n_k and bias is None else []
+        return te.select(seen[0], value, lowest) if seen else value
 
     s = te.compute(raw.shape, masked, name="S")
     key = [te.reduce_axis((0, size), name=name) for name in ("jm", "js", "jv")]
@@ -98,17 +120,25 @@ def _compute(
     def part(t: te.Expr, b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> te.Expr:
         j = t * size + key[2]
         inside = None if count * size == p.n_k else j < p.n_k
-        return te.sum(weight(b, x, i, j) * v(b, p.kv_head(x), j, c), axis=key[2], where=inside)
+        at = b, p.kv_head(x)
+        value = v(*at, j, c) if across is None else across(*at, c // columns, j, c % columns)
+        return te.sum(weight(b, x, i, j) * value, axis=key[2], where=inside)
 
     parts = te.compute((*by_block, p.d_v), part, name="PV")
-    keep, take = _weights(top, total) if count > 1 else (None, total)
+    one = te.const(1, p.dtype)
+    keep, take = (
+        _weights(top, total) if count > 1 else (None, te.compute(by_block, lambda *at: one / total(*at), name="take"))
+    )
     made = _combined(p, blocks, keep, take, parts)
 
-    def element(b: te.Expr, h: te.Expr, i: te.Expr, c: te.Expr) -> te.Expr:
-        return made(b, *p.row(h, i), c)
+    axes = p.layout.of_output
 
-    out = te.compute((p.batch, p.heads, p.n_q, p.d_v), element, name="O")
-    return attention_schedule.Stages(out, made, scaled, panels, raw, s, top, weight, total, parts, take)
+    def element(*at: te.Expr) -> te.Expr:
+        place = dict(zip(axes.axes, at, strict=True))
+        return made(place["B"], *p.row(place["H"], place["N"]), place["D"])
+
+    out = te.compute(axes.shape(p.batch, p.heads, p.n_q, p.d_v), element, name="O")
+    return attention_schedule.Stages(out, made, scaled, panels, across, raw, s, top, weight, total, parts, take)
 
 
 def _weights(top: te.Tensor, total: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
@@ -158,13 +188,13 @@ def _combined(
     """Compute the output from its parts, without the blocks that no query of a block of rows sees.
 
     Args:
-        keep: the factor of the output so far; None for one block, whose sums `take` are then.
+        keep: the factor of the output so far; None for one block.
     """
     count, *rows = parts.shape
     t = te.reduce_axis((0, count), name="t")
     if keep is None:
         return te.compute(
-            tuple(rows), lambda b, x, i, c: te.sum(parts(t, b, x, i, c) / take(t, b, x, i), axis=t), name="R"
+            tuple(rows), lambda b, x, i, c: te.sum(parts(t, b, x, i, c) * take(t, b, x, i), axis=t), name="R"
         )
 
     def element(b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> Any:
@@ -173,28 +203,4 @@ def _combined(
         return _in_order((keep(t, b, x, i), parts(t, b, x, i, c) * take(t, b, x, i)), axis=t, where=where)
 
     made: te.Tensor = te.compute(tuple(rows), element, name="R")[1]
-    return made
-
-
-def _plain(p: Attention, q: te.Tensor, k: te.Tensor, v: te.Tensor) -> te.Tensor:
-    """Compute the output without blocks."""
-    r, (j1, j2, j3) = (
-        te.reduce_axis((0, p.d), name="r"),
-        (te.reduce_axis((0, p.n_k), name=n) for n in ("j1", "j2", "j3")),
-    )
-    g, shape = p.group, (p.batch, p.heads, p.n_q, p.n_k)
-    scale, lowest = te.const(p.scale, p.dtype), te.const(p.lowest, p.dtype)
-    s = te.compute(shape, lambda b, h, i, j: te.sum(q[b, h, i, r] * k[b, h // g, j, r], axis=r), name="S")
-
-    def masked(b: te.Expr, h: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
-        value = s[b, h, i, j] * scale
-        return te.select(j <= i + (p.n_k - p.n_q), value, lowest) if p.causal else value
-
-    seen = te.compute(shape, masked, name="scaled")
-    top = te.compute(shape[:3], lambda b, h, i: te.max(seen[b, h, i, j1], axis=j1), name="top")
-    weight = te.compute(shape, lambda b, h, i, j: te.exp(seen[b, h, i, j] - top[b, h, i]), name="weight")
-    total = te.compute(shape[:3], lambda b, h, i: te.sum(weight[b, h, i, j2], axis=j2), name="total")
-    out = (*shape[:3], p.d_v)
-    sums = te.compute(out, lambda b, h, i, c: te.sum(weight[b, h, i, j3] * v[b, h // g, j3, c], axis=j3), name="sums")
-    made: te.Tensor = te.compute(out, lambda b, h, i, c: sums[b, h, i, c] / total[b, h, i], name="O")
     return made

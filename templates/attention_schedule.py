@@ -7,6 +7,7 @@ keys, the recurrence over the blocks runs along rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pegbox as pb
@@ -25,6 +26,7 @@ class Stages:
     made: te.Tensor
     scaled: te.Tensor
     panels: te.Tensor | None
+    across: te.Tensor | None
     raw: te.Tensor
     scores: te.Tensor
     top: te.Tensor
@@ -42,7 +44,7 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
     s[of.made].compute_at(s[of.out], block)
     s[of.scaled].compute_at(s[of.out], block)
     _lanes(s[of.scaled], s[of.scaled].op.axis[-1], p.lanes, p.d)
-    for tensor in dict.fromkeys((of.scores, of.top, of.weight, of.total, of.take)):
+    for tensor in (of.scores, of.top, of.weight, of.total, of.take):
         s[tensor].compute_at(s[of.made], t)
     for stage in s.stages:
         if stage.op.name.endswith("_first"):
@@ -52,7 +54,7 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
         (key,) = s[tensor].op.reduce_axis
         _lanes(s[tensor], key, p.lanes, blocks.keys)
     _lanes(s[of.weight], s[of.weight].op.axis[-1], p.lanes, blocks.keys)
-    if of.take is not of.total and blocks.rows >= p.lanes:
+    if blocks.rows >= p.lanes:
         _lanes(s[of.take], s[of.take].op.axis[-1], p.lanes, p.lanes)
     s[of.parts].compute_at(s[of.made], tile)
     _schedule_parts(cfg, p, s, of)
@@ -62,8 +64,10 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
 def _schedule_out(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
     """Schedule the output; return the loop over blocks of rows."""
     stage = s[of.out]
-    b, h, i, c = stage.op.axis
+    named = dict(zip(p.layout.of_output.axes, stage.op.axis, strict=True))
+    b, h, i, c = (named[name] for name in "BHND")
     group, member = stage.split(h, factor=p.group)
+    stage.reorder(b, group, member, i, c)
     head = stage.fuse(b, group)
     row = stage.fuse(member, i) if p.is_folded else i
     outer, inner = stage.split(row, factor=blocks.rows)
@@ -73,14 +77,28 @@ def _schedule_out(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TE
     whole = p.batch * p.kv_heads >= p.target.num_cores
     if of.panels is not None:
         packing = s[of.panels]
-        *axes, panel, _, z = packing.op.axis
-        if whole:
-            packing.compute_at(stage, head)
-        else:
-            threads.share(cfg, packing, packing.fuse(*axes, panel))
-        packing.vectorize(z)
+        *axes, panel, r, _ = packing.op.axis
+        packing.unroll(packing.split(r, factor=min(p.lanes, p.d))[1])  # squares of elements are transposed in registers
+        _schedule_packing(cfg, packing, [*axes, panel], (stage, head) if whole else None)
+    if of.across is not None:
+        packing = s[of.across]
+        _schedule_packing(cfg, packing, packing.op.axis[:3], (stage, head) if whole else None)
     threads.share(cfg, stage, head if whole else outer)
     return outer
+
+
+def _schedule_packing(
+    cfg: pb.TemplateConfig,
+    packing: te.Stage,
+    panels: Sequence[te.IterVar],
+    each: tuple[te.Stage, te.IterVar] | None,
+) -> None:
+    """Pack keys or values for each head where one thread computes it, else all at first."""
+    packing.vectorize(packing.op.axis[-1])
+    if each is not None:
+        packing.compute_at(*each)
+    else:
+        threads.share(cfg, packing, packing.fuse(*panels))
 
 
 def _schedule_made(p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> tuple[te.IterVar, te.IterVar]:

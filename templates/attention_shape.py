@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pegbox import te
 from pegbox.checks import check_flag, check_float, check_int
 from pegbox.codegen import Target, lanes_of
-from pegbox.errors import TemplateError
+from pegbox.compute import LOWEST_SCORE, AttentionSizes, HeadLayout
+from pegbox.errors import ComputeError, TemplateError
 from pegbox.expr import nbytes
 
 _FEW = 8  # the most queries for which all heads of a group share one product
 _MOST_BYTES = 1 << 47  # of an array: what an address space holds
-_LOWEST = {"float32": -3e38, "float64": -1e308}
+BIAS_AXES = "BHN"
+"""The axes that a bias may have in front of the keys: batch, heads, queries."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,22 @@ class Attention:
     causal: bool
     scale: float
     d_v: int
+    layout: HeadLayout
+    bias: str | None
     dtype: str
     target: Target
+
+    @property
+    def sizes(self) -> AttentionSizes:
+        """The extents."""
+        return AttentionSizes(self.batch, self.heads, self.n_q, self.n_k, self.d, self.kv_heads, self.d_v)
+
+    @property
+    def bias_shape(self) -> tuple[int, ...]:
+        """The shape of the bias, with one element along the axes that it lacks."""
+        extents = dict(zip(BIAS_AXES, (self.batch, self.heads, self.n_q), strict=True))
+        own = self.bias or ""
+        return (*(extent if axis in own else 1 for axis, extent in extents.items()), self.n_k)
 
     @property
     def lanes(self) -> int:
@@ -43,7 +59,7 @@ class Attention:
     @property
     def lowest(self) -> float:
         """The score of a key that a query does not see; finite, so that differences of two are zero."""
-        return _LOWEST[self.dtype]
+        return LOWEST_SCORE[self.dtype]
 
     @property
     def group(self) -> int:
@@ -101,6 +117,8 @@ def attention_of(
     scale: float | None,
     d_v: int | None,
     dtype: str,
+    layout: str,
+    bias: str | None,
     target: Target,
 ) -> Attention:
     """Check the arguments of the template, and put in the defaults.
@@ -112,9 +130,9 @@ def attention_of(
     given |= {"kv_heads": heads if kv_heads is None else kv_heads, "d_v": d if d_v is None else d_v}
     sizes = {name: check_int(f"attention: {name}", value, error=TemplateError) for name, value in given.items()}
     causal = check_flag("attention: causal", causal, error=TemplateError)
-    if dtype not in _LOWEST:
+    if dtype not in LOWEST_SCORE:
         raise TemplateError(
-            f"attention: dtype={dtype!r}: sums of exponentials need {' or '.join(_LOWEST)}; cast the inputs"
+            f"attention: dtype={dtype!r}: sums of exponentials need {' or '.join(LOWEST_SCORE)}; cast the inputs"
         )
     if sizes["heads"] % sizes["kv_heads"]:
         raise TemplateError(f"attention: kv_heads={kv_heads!r} does not divide heads={heads}; give a divisor of it")
@@ -124,8 +142,20 @@ def attention_of(
             "query sees all keys: give n_q <= n_k"
         )
     factor = 1 / math.sqrt(d) if scale is None else check_float("attention: scale", scale, error=TemplateError)
-    p = Attention(**sizes, causal=causal, scale=factor, dtype=dtype, target=target)
+    axes = _checked_layout(layout, sizes)
+    if bias is not None and (not isinstance(bias, str) or bias != "".join(axis for axis in BIAS_AXES if axis in bias)):
+        raise TemplateError(f'attention: bias={bias!r}: give its axes before the keys, as "HN" of "BHN", or None')
+    p = Attention(**sizes, causal=causal, scale=factor, layout=axes, bias=bias, dtype=dtype, target=target)
     largest = p.batch * p.heads * max(p.n_q, p.n_k) * max(p.d, p.d_v) * p.itemsize
     if largest > _MOST_BYTES:
         raise TemplateError(f"attention: an array of {largest >> 30} GiB is beyond what a process can address")
     return p
+
+
+def _checked_layout(layout: str, sizes: dict[str, int]) -> HeadLayout:
+    try:
+        axes = HeadLayout(layout)
+        axes.shapes(AttentionSizes(**sizes))
+    except ComputeError as error:
+        raise TemplateError(f"attention: {error}") from error
+    return axes

@@ -1,4 +1,4 @@
-"""Implementations of a model's nodes: convolutions and products by templates, what follows them as an epilogue.
+"""Implementations of a model's nodes: convolutions, products, attention by templates, what follows as an epilogue.
 
 Constant weights are packed ahead. Arrays may have fewer or more dimensions for the kernel than in the graph, with the
 same elements in the same order.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Target
-from pegbox.compute import reshaped
+from pegbox.compute import HeadLayout, reshaped
 from pegbox.errors import TemplateError
 from pegbox.graph import Node, Value
 from pegbox.model import Argument, NodeTask
@@ -39,7 +39,7 @@ def conv2d(node: Node, constants: Constants, target: Target) -> NodeTask | None:
     image, line, arguments = _images(first)
     arguments["weights"] = "packed" if w in constants else "OIHW"
     filters = (w.shape[0], image[1], *line, *w.shape[2:])
-    return _node_task(node, "conv2d", (*image, w.shape[0], *filters[2:]), arguments, target, (filters, "OIHW"))
+    return _product_task(node, "conv2d", (*image, w.shape[0], *filters[2:]), arguments, target, (filters, "OIHW"))
 
 
 def depthwise_conv2d(node: Node, constants: Constants, target: Target) -> NodeTask | None:
@@ -60,7 +60,7 @@ def depthwise_conv2d(node: Node, constants: Constants, target: Target) -> NodeTa
     if first.attributes["group"] != image[1] or named["O"] != image[1] or image[1] == 1:
         return None
     arguments["weights"] = layout
-    return _node_task(node, "depthwise_conv2d", (*image, named["H"], named["W"]), arguments, target, ((), ""))
+    return _product_task(node, "depthwise_conv2d", (*image, named["H"], named["W"]), arguments, target, ((), ""))
 
 
 def _images(first: Node) -> tuple[tuple[int, ...], list[int], dict[str, Any]]:
@@ -96,11 +96,26 @@ def matmul(node: Node, constants: Constants, target: Target) -> NodeTask | None:
     is_packed = first.inputs[1] in constants
     arguments = {"dtype": first.inputs[0].dtype, "weights": "packed" if is_packed else "plain"}
     if math.prod(batch) == 1:
-        return _node_task(node, "matmul", (math.prod(lead) * m, k, n), arguments, target, ((k, n), ""))
+        return _product_task(node, "matmul", (math.prod(lead) * m, k, n), arguments, target, ((k, n), ""))
     if math.prod(lead) == 1 or lead != batch:
         return None
     count = math.prod(lead)
-    return _node_task(node, "batch_matmul", (count, m, k, n), arguments, target, ((count, k, n), ""))
+    return _product_task(node, "batch_matmul", (count, m, k, n), arguments, target, ((count, k, n), ""))
+
+
+def attention(node: Node, constants: Constants, target: Target) -> NodeTask | None:
+    """Return the task of an attention, and of the pointwise nodes after it."""
+    first = (node.parts or (node,))[0]
+    if first.kind != "Attention" or not {"layout", "scale", "causal"} <= first.attributes.keys():
+        return None
+    layout = HeadLayout(str(first.attributes["layout"]))
+    count = 1 if layout.is_joined else 3
+    sizes = layout.sizes([value.shape for value in first.inputs[:count]])
+    bias = first.inputs[count:]
+    arguments = {**sizes._asdict(), **first.attributes, "dtype": first.inputs[0].dtype}
+    if bias:
+        arguments["bias"] = "".join(axis for axis, extent in zip("BHN", bias[0].shape, strict=False) if extent > 1)
+    return _node_task(node, "attention", arguments, target, list(map(Argument, first.inputs)))
 
 
 def _first(node: Node, kind: str, attributes: set[str]) -> Node | None:
@@ -111,7 +126,7 @@ def _first(node: Node, kind: str, attributes: set[str]) -> Node | None:
     return first if is_canonical and len(dtypes) == 1 and dtypes <= _DTYPES and len(node.outputs) == 1 else None
 
 
-def _node_task(
+def _product_task(
     node: Node,
     template: str,
     shape: Sequence[int],
@@ -119,22 +134,34 @@ def _node_task(
     target: Target,
     weights: tuple[tuple[int, ...], str],
 ) -> NodeTask | None:
-    """Return the task of a template with the other parts of a node as its epilogue; None where it cannot follow.
+    """Return the task of a product or a convolution, and of the other parts of the node.
 
     Args:
         weights: the shape and the layout that the second operand has where it is packed.
     """
+    x, w = (node.parts or (node,))[0].inputs
+    pack = partial(_packed, *weights) if arguments["weights"] == "packed" else None
+    return _node_task(node, template, arguments, target, [Argument(x), Argument(w, pack)], shape)
+
+
+def _node_task(
+    node: Node,
+    template: str,
+    arguments: Mapping[str, Any],
+    target: Target,
+    operands: Sequence[Argument],
+    shape: Sequence[int] = (),
+) -> NodeTask | None:
+    """Return the task of a template with the other parts of a node as its epilogue; None where it cannot follow."""
     first, *others = node.parts or (node,)
     made = {value for part in (first, *others) for value in part.outputs}
     further = list(dict.fromkeys(value for part in others for value in part.inputs if value not in made))
     try:
         task = pb.create_task(template, shape, arguments, target=target)
-        pack = partial(_packed, *weights) if arguments["weights"] == "packed" else None
         if others:
             task = task.with_epilogue(partial(_epilogue, node, further))
     except TemplateError:
         return None
-    operands = Argument(first.inputs[0]), Argument(first.inputs[1], pack)
     return NodeTask(node, task, (*operands, *map(Argument, further), Argument(node.outputs[0])))
 
 

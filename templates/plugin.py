@@ -19,7 +19,7 @@ def pegbox_register_templates() -> dict[str, str]:
 
 @hookimpl
 def pegbox_register_node_tasks() -> dict[str, str]:
-    return {name: f"pegbox.templates.nodes:{name}" for name in ("conv2d", "depthwise_conv2d", "matmul")}
+    return {name: f"pegbox.templates.nodes:{name}" for name in ("conv2d", "depthwise_conv2d", "matmul", "attention")}
 
 
 @hookimpl

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from pegbox.compute.attention import LOWEST_SCORE, AttentionSizes, HeadLayout, attention, biased
 from pegbox.compute.axis import IterVar
 from pegbox.compute.convolution import convolve, convolve_nhwc, padded
 from pegbox.compute.elementwise import elementwise
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from pegbox.compute.numpy_program import NumpyProgram  # slow to load, and seldom needed
 
 __all__ = [
-    "AHEAD", "RESERVED", "ComputeOp", "ExternOp", "IterVar", "NumpyProgram", "Operation", "PlaceholderOp", "ScanOp",
-    "Tensor", "check_static", "convolve", "convolve_nhwc", "count_flop", "elements", "elementwise", "flat_index",
-    "identifier", "map_body", "matmul", "operations", "padded", "parts_of", "placeholders", "post_order",
-    "read_buffers", "reshaped", "te_lines", "tensor_names", "unflat_indices", "without_zeros",
+    "AHEAD", "LOWEST_SCORE", "RESERVED", "AttentionSizes", "ComputeOp", "ExternOp", "HeadLayout", "IterVar",
+    "NumpyProgram", "Operation", "PlaceholderOp", "ScanOp", "Tensor", "attention", "biased", "check_static",
+    "convolve", "convolve_nhwc", "count_flop", "elements", "elementwise", "flat_index", "identifier", "map_body",
+    "matmul", "operations", "padded", "parts_of", "placeholders", "post_order", "read_buffers", "reshaped",
+    "te_lines", "tensor_names", "unflat_indices", "without_zeros",
 ]  # fmt: skip
 
 __getattr__ = on_demand(__name__)

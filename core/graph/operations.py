@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pegbox.compute.attention import HeadLayout, attention
 from pegbox.compute.convolution import convolve, padded
 from pegbox.compute.elementwise import elementwise
 from pegbox.compute.movement import reshaped, transposed
@@ -106,6 +107,36 @@ def matmul_node(name: str, a: Value, b: Value, *, output: Value | None = None) -
 
 def _multiplied(a: Tensor, b: Tensor) -> list[Tensor]:
     return [matmul(a, b, name="MatMul")]
+
+
+def attention_node(
+    name: str,
+    arrays: Sequence[Value],
+    bias: Value | None = None,
+    *,
+    layout: str,
+    scale: float,
+    causal: bool = False,
+    output: Value | None = None,
+) -> Node:
+    """Make softmax(Q · Kᵀ · scale + bias) · V.
+
+    Args:
+        arrays: Q, K and V, or one array of all.
+        bias: a summand of the scores [batch, heads, queries, keys], broadcast along axes of one element.
+        layout: the axes of the arrays and of the output, as for `HeadLayout`.
+        causal: the last query sees all keys, and each one before it one key less.
+    """
+    attributes: dict[str, Any] = {"layout": layout, "scale": scale, "causal": causal}
+    inputs = [*arrays, *([] if bias is None else [bias])]
+    return _node(name, "Attention", inputs, bound(_attended, **attributes), attributes, output)
+
+
+def _attended(*tensors: Tensor, layout: str, scale: float, causal: bool) -> list[Tensor]:
+    axes = HeadLayout(layout)
+    count = 1 if axes.is_joined else 3
+    bias = tensors[count] if len(tensors) > count else None
+    return [attention(tensors[:count], layout=axes, scale=scale, causal=causal, bias=bias, name="Attention")]
 
 
 def transpose_node(name: str, x: Value, perm: Sequence[int], *, output: Value | None = None) -> Node:

@@ -19,12 +19,17 @@ from pegbox.hooks import registry
 from pegbox.model.latency import preferred
 from pegbox.model.model_task import ModelTask, model_tasks, task_keys
 from pegbox.model.module import Module
-from pegbox.model.selection import Knowledge, select_kernels, total_cost
+from pegbox.model.selection import Knowledge, select_fastest, total_cost
 from pegbox.operators.kernel_library import StoreLike, held_store
 from pegbox.records.history import History
 from pegbox.records.journal import Journal
 
-_OTHERS: Mapping[str, Mapping[str, Any]] = {"NCHW, fused": {"layout": "NCHW"}, "NHWC, not fused": {"fuse": False}}
+IN_PARTS = "NHWC, fused, attention in parts"
+"""The variant that computes attention by several kernels."""
+
+_OTHERS: Mapping[str, Mapping[str, Any]] = {
+    "NCHW, fused": {"layout": "NCHW"}, "NHWC, not fused": {"fuse": False}, IN_PARTS: {"attend": False},
+}  # fmt: skip
 """The other decisions on layouts and fusion, as options of the passes."""
 
 
@@ -136,19 +141,25 @@ def compile_model(
     """
     kept = held_store(store)
     knowledge = Knowledge.of(history_of(records), kept)
-    graph, tasks = fastest_graph(as_model(model), machine_of(target, num_threads), knowledge)
-    return Module(graph, select_kernels(graph, tasks, knowledge))
+    machine = machine_of(target, num_threads)
+    graphs = promising_graphs(as_model(model), machine, knowledge)
+    return Module(*select_fastest(graphs, model_tasks(graphs, machine), knowledge))
 
 
-def fastest_graph(model: Model, target: Target, knowledge: Knowledge) -> tuple[Graph, list[ModelTask]]:
-    """Choose the variant with the least sum of measured seconds, where all tasks of the first one were measured."""
-    tasks = model_tasks([model.optimized], target)
-    first = total_cost(tasks, knowledge)
+def promising_graphs(model: Model, target: Target, knowledge: Knowledge) -> list[Graph]:
+    """List the variants of a model of which the kernels have to be timed.
+
+    It is the one with the least sum of measured seconds, where all tasks of the first one were measured. Otherwise
+    predictions do not tell an attention from its parts.
+    """
+    first = total_cost(model_tasks([model.optimized], target), knowledge)
     if first == math.inf:
-        return model.optimized, tasks
-    others = [(graph, model_tasks([graph], target)) for graph in list(model.variants.values())[1:]]
-    totals = [first, *(total_cost(each, knowledge) for _, each in others)]
-    return [(model.optimized, tasks), *others][preferred(totals)]
+        attends = any(part.kind == "Attention" for node in model.optimized.nodes for part in node.parts or (node,))
+        in_parts = model.variants.get(IN_PARTS) if attends else None
+        return [model.optimized] if in_parts is None else [model.optimized, in_parts]
+    others = list(model.variants.values())[1:]
+    totals = [first, *(total_cost(model_tasks([graph], target), knowledge) for graph in others)]
+    return [[model.optimized, *others][preferred(totals)]]
 
 
 def extract_tasks(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,10 +21,11 @@ from pegbox.errors import REFUSED, CompileError, PegboxError, SpaceError, Target
 from pegbox.graph.graph import Graph, Node
 from pegbox.graph.kind import computed_nodes
 from pegbox.measure.trial.bench import make_inputs
+from pegbox.model.latency import preferred
 from pegbox.model.model_task import ModelTask, model_tasks
 from pegbox.model.node_task import NodeTask
 from pegbox.operators.call_key import CallKey
-from pegbox.operators.choice import fastest, made_of_stored
+from pegbox.operators.choice import fastest, made_of_stored, times_in_turns
 from pegbox.operators.implementation import Origin
 from pegbox.operators.kept import KeptProgram, keep_program, kept_program
 from pegbox.records.history import History
@@ -120,20 +122,55 @@ def select(
 
 def select_kernels(graph: Graph, tasks: Sequence[ModelTask], knowledge: Knowledge) -> list[Selection]:
     """Choose and compile the kernels of a graph's nodes, given its tasks."""
-    places = {id(node): task for task in tasks for node in task.nodes}
-    used = list(dict.fromkeys(id(places[id(node)]) for node in computed_nodes(graph)))
-    by_id = {id(task): task for task in tasks}
+    return select_fastest([graph], tasks, knowledge)[1]
+
+
+def select_fastest(
+    graphs: Sequence[Graph], tasks: Sequence[ModelTask], knowledge: Knowledge
+) -> tuple[Graph, list[Selection]]:
+    """Choose and compile the kernels of a graph's nodes, and the variant of the graph whose kernels are the fastest.
+
+    Only the kernels of tasks that the variants do not share are timed. The first variant is taken where this processor
+    cannot run them; one whose kernels are all in the store needs no others.
+
+    Args:
+        graphs: the graph, or several variants of it.
+        tasks: theirs.
+    """
+    places = {id(node): number for number, task in enumerate(tasks) for node in task.nodes}
+    calls = [Counter(places[id(node)] for node in computed_nodes(graph)) for graph in graphs]
     # LLVM runs in a process of its own: while it compiles a kernel, the next one is predicted here.
     with ThreadPoolExecutor(1, "pegbox-llvm") as compiler:
-        compilations = {key: _Compilation(by_id[key], knowledge, compiler) for key in used}
-        kernels = {key: each.kernel() for key, each in compilations.items()}
+        used = [number for number in range(len(tasks)) if any(number in each for each in calls)]
+        known = {number: _Compilation(tasks[number], knowledge, compiler) for number in used}
+        chosen = next((n for n, each in enumerate(calls) if all(known[number].is_kept for number in each)), None)
+        wanted = list(dict.fromkeys(number for each in calls for number in each)) if chosen is None else calls[chosen]
+        for number in wanted:
+            known[number].start()
+        kernels = {number: known[number].kernel() for number in wanted}
+    if chosen is None:
+        chosen = _fastest_variant(calls, tasks, kernels)
+    for number in calls[chosen]:
+        known[number].keep()
 
     def selection(node: Node) -> Selection:
-        task = places[id(node)]
-        kernel = kernels[id(task)]
+        task, kernel = tasks[places[id(node)]], kernels[places[id(node)]]
         return Selection(task.implementation_of(node, kernel.number), kernel.config, kernel.origin, kernel.program)
 
-    return [selection(node) for node in computed_nodes(graph)]
+    return graphs[chosen], [selection(node) for node in computed_nodes(graphs[chosen])]
+
+
+def _fastest_variant(calls: Sequence[Counter[int]], tasks: Sequence[ModelTask], kernels: Mapping[int, _Kernel]) -> int:
+    """Time the kernels that variants do not share, and return the number of the variant with the least sum."""
+    differing = [number for number in kernels if len({each[number] for each in calls}) > 1]
+    if not differing or not all(_runs_here(kernels[number]) for number in differing):
+        return 0
+    inputs = [
+        make_inputs(tasks[number].numbered(kernels[number].number).task.arguments(), seed=0) for number in differing
+    ]
+    times = times_in_turns([load(kernels[number].program) for number in differing], inputs)
+    spent = dict(zip(differing, times, strict=True))
+    return preferred([sum(count * spent.get(number, 0.0) for number, count in each.items()) for each in calls])
 
 
 @dataclass(frozen=True)
@@ -147,7 +184,11 @@ class _Kernel:
 
 
 class _Compilation:
-    """The compilation of a task's kernel, which goes on in the background from the beginning."""
+    """The compilation of a task's kernel, which goes on in the background once it is started.
+
+    Attributes:
+        is_kept: True where an earlier process has put the kernel into the store.
+    """
 
     def __init__(self, task: ModelTask, knowledge: Knowledge, compiler: ThreadPoolExecutor) -> None:
         self._task, self._store, self._compiler = task, knowledge.store, compiler
@@ -156,6 +197,10 @@ class _Compilation:
         self._refused: PegboxError | None = None
         self._candidates: Iterator[tuple[int, Config]] = iter(())
         self._running: tuple[int, Config, Future[CompiledProgram]] | None = None
+        self.is_kept = self._found is not None
+
+    def start(self) -> None:
+        """Begin to compile, unless the kernel is in the store."""
         if self._found is None:
             self._candidates = self._configurations()
             self._start_next()
@@ -178,8 +223,14 @@ class _Compilation:
                 self._start_next()
             else:
                 self._found = self._fastest(self._found)
-                self._keep(self._found)
         return self._found
+
+    def keep(self) -> None:
+        """Put a kernel that was compiled into the store."""
+        if self._store is not None and self._found is not None and not self.is_kept:
+            kernel, task = self._found, self._task.numbered(self._found.number).task
+            key = _call_key(task, self._store)
+            keep_program(key, kernel.program, task, kernel.config, tuned=kernel.origin == "tuned", store=self._store)
 
     def _fastest(self, first: _Kernel) -> _Kernel:
         """Time the predicted kernel beside those of other templates: predictions do not compare implementations."""
@@ -258,12 +309,6 @@ class _Compilation:
 
     def _kept_of(self, task: Task) -> KeptProgram | None:
         return None if self._store is None else kept_program(_call_key(task, self._store), self._store)
-
-    def _keep(self, kernel: _Kernel) -> None:
-        if self._store is not None:
-            task, tuned = self._task.numbered(kernel.number).task, kernel.origin == "tuned"
-            key = _call_key(task, self._store)
-            keep_program(key, kernel.program, task, kernel.config, tuned=tuned, store=self._store)
 
 
 def _first_of_each_template(tasks: Sequence[Task]) -> list[int]:

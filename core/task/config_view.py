@@ -64,6 +64,7 @@ class TemplateConfig:
         self.space = ConfigSpace()
         self.flop: float | None = None
         self.plain: Callable[[], Sequence[Tensor]] | str | None = None
+        self.prefers_first = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"
@@ -139,6 +140,10 @@ class TemplateConfig:
             check_callable("define_plain: outputs", outputs, "a function that gives tensors, or NumPy code as a text")
         self.plain = outputs
 
+    def prefer_first(self) -> None:
+        """Say that the first value of each knob comes from an estimate: predictions begin with that configuration."""
+        self.prefers_first = True
+
 
 KnobValues: TypeAlias = TemplateConfig | Config
 """A value with the knobs' values: the `cfg` of a template, or the configuration that a constraint is asked about."""
@@ -175,7 +180,7 @@ class ApplyingConfig(TemplateConfig):
     def add_constraint(self, *_: Any, **__: Any) -> None:
         """Declared already."""
 
-    add_flop = define_plain = add_constraint
+    add_flop = define_plain = prefer_first = add_constraint
 
     def _declared(self, name: str) -> Knob:
         knob = self.config.space.knobs.get(name)

@@ -76,6 +76,7 @@ class Task:
         self._check_arguments(made)
         self.space: ConfigSpace = declaring.space
         self._declared_flop = declaring.flop
+        self.prefers_first = declaring.prefers_first
         self._plain = declaring.plain
         if isinstance(self._plain, str):
             self._check_numpy()

@@ -33,6 +33,23 @@ def added(name: str, a: Value, b: Value) -> Node:
     return pointwise_node(name, "Add", operator.add, [a, b])
 
 
+def softmax_node(name: str, x: Value, axis: int = -1) -> Node:
+    def compute(t: te.Tensor) -> list[te.Tensor]:
+        place, extent = axis % t.ndim, t.shape[axis]
+        k, j = te.reduce_axis((0, extent), name="k"), te.reduce_axis((0, extent), name="j")
+
+        def at(point: Sequence[Any], other: Any) -> list[Any]:
+            return [*point[:place], other, *point[place:]]
+
+        rows = [*t.shape[:place], *t.shape[place:][1:]]
+        top = te.compute(rows, lambda *p: te.max(t(*at(p, k)), axis=k), name="top")
+        powers = te.compute(t.shape, lambda *p: te.exp(t(*p) - top(*p[:place], *p[place + 1 :])), name="powers")
+        total = te.compute(rows, lambda *p: te.sum(powers(*at(p, j)), axis=j), name="total")
+        return [te.compute(t.shape, lambda *p: powers(*p) / total(*p[:place], *p[place + 1 :]), name="softmax")]
+
+    return make_node(name, "Softmax", [x], compute, {"axis": axis})
+
+
 def reduced(name: str, x: Value, axes: Sequence[int]) -> Node:
     """Make a node that adds the elements along axes, which stay with one element."""
 

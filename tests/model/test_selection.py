@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from graphs import softmax_node
 from implementations import rows
 from tuned_models import TARGET, layers
 
 import pegbox as pb
 from pegbox.codegen.runtime.machine import compile_program
 from pegbox.graph import Graph, Value, evaluate
-from pegbox.graph.operations import pointwise_node
+from pegbox.graph.operations import matmul_node, pointwise_node, transpose_node
 from pegbox.hooks import registry
 from pegbox.measure import Ok
 from pegbox.model import Argument, Model, Module, NodeTask, selection
+from pegbox.model.model_task import model_tasks
 from pegbox.model.node_task import canonical_tensors, sketch_task
 from pegbox.records import Journal, Record, RecordWarning
 from pegbox.store import TuningStore
@@ -261,3 +263,48 @@ def test_the_default_schedule_is_used_where_nothing_else_can_be_compiled(
     module = pb.compile_model(model, target=TARGET, store=None)
     np.testing.assert_allclose(module(X)[0], reference(model, X), rtol=1e-5)
     assert tried
+
+
+def attended() -> Model:
+    """A model of one attention, in parts."""
+    q, k, v = (Value(name, (1, 2, n, m), "float32") for name, n, m in (("q", 6, 4), ("k", 5, 4), ("v", 5, 4)))
+    turned = transpose_node("turned", k, (0, 1, 3, 2))
+    scores = matmul_node("scores", q, *turned.outputs)
+    weights = softmax_node("weights", *scores.outputs)
+    nodes = turned, scores, weights, matmul_node("o", *weights.outputs, v)
+    return Model(Graph("attended", (q, k, v), nodes[-1].outputs, nodes, {}))
+
+
+@pytest.mark.parametrize("ns", [1.0, 1e9])
+def test_predicted_kernels_of_attention_and_of_its_parts_are_timed(
+    ns: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[list[str]] = []
+
+    def times(kernels: Any, inputs: Any) -> list[float]:
+        timed.append([kernel.name for kernel in kernels])
+        assert len(inputs) == len(kernels)
+        return [ns if kernel.name == "attention" else 1e3 for kernel in kernels]
+
+    monkeypatch.setattr(selection, "times_in_turns", times)
+    model, store = attended(), TuningStore(tmp_path)
+    module = pb.compile_model(model, target=TARGET, store=store)
+    names = [work.kernel for work in module.compiled.works]
+    assert (names == ["attention"]) == (ns == 1.0)
+    arrays = [np.random.default_rng(2).standard_normal(each.shape).astype("float32") for each in model.graph.inputs]
+    expected = evaluate(model.graph, dict(zip(model.graph.inputs, arrays, strict=True)))[0]
+    np.testing.assert_allclose(module(*arrays)[0], expected, rtol=1e-4, atol=1e-5)
+    assert len(timed) == 1
+    again = pb.compile_model(attended(), target=TARGET, store=store)
+    assert [work.kernel for work in again.compiled.works] == names
+    assert len(timed) == 1, "the kernels of one variant are in the store"
+
+
+def test_an_attention_that_this_machine_cannot_run_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "architecture", lambda: "another")
+    monkeypatch.setattr(selection, "times_in_turns", None)
+    model = attended()
+    machine = pb.Target(TARGET)
+    graphs = [model.optimized, model.variants["NHWC, fused, attention in parts"]]
+    graph, _ = selection.select_fastest(graphs, model_tasks(graphs, machine), selection.Knowledge())
+    assert graph is graphs[0]

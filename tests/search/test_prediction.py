@@ -231,3 +231,33 @@ def test_a_knob_that_is_called_threads_but_begins_with_several_is_one_like_other
     found = list(predicted_configs(task, candidates=20))
     assert {config["threads"].val for config in found} == {1}
     assert not any(task.space.violated(config) for config in found)
+
+
+def test_predictions_begin_with_the_first_configuration_where_a_template_prefers_it() -> None:
+    def template(cfg: pb.TemplateConfig, n: int, first: bool) -> Any:
+        x = te.placeholder((n,), name="X")
+        y = te.compute((n,), lambda i: x[i] + 1, name="Y")
+        cfg.define_knob("tile", [2, 4, 8, 16])
+        cfg.define_knob("unroll", [True, False])
+        if first:
+            cfg.prefer_first()
+        s = te.create_schedule(y.op)
+        _, inner = s[y].split(y.op.axis[0], factor=cfg["tile"].val)
+        if cfg["unroll"].val:
+            s[y].unroll(inner)
+        return s, [x, y]
+
+    made = pb.template("preferring")(template)
+    first = next(predicted_configs(pb.create_task(made, args=(64, True), target=TARGET)))
+    assert first.digits == (0, 0)
+    others = list(predicted_configs(pb.create_task(made, args=(64, False), target=TARGET)))
+    assert others[0].digits != (0, 0), "the model prefers another one"
+
+
+@pytest.mark.parametrize(("heads", "threads"), [(1, 1), (64, 4)])
+def test_the_preferred_configuration_has_the_threads_of_its_work(heads: int, threads: int) -> None:
+    target = TARGET.replace("-num-cores 1", "-num-cores 4")
+    task = pb.create_task("attention", args=(1, heads, 20, 64, 16), target=target)
+    first = next(predicted_configs(task))
+    assert first["threads"].val == threads
+    assert not task.space.violated(first)

@@ -15,6 +15,7 @@ from pegbox.codegen.targets.target import target_of
 from pegbox.graph import (
     Node,
     Value,
+    attention_node,
     conv_node,
     evaluate,
     make_node,
@@ -218,3 +219,25 @@ def test_a_convolution_that_is_not_canonical_is_left_to_others() -> None:
 
 def test_their_names() -> None:
     assert {"conv2d", "matmul"} <= set(registry.names("node_task"))
+
+
+@pytest.mark.parametrize(("layout", "bias"), [("BHND", None), ("BNHD", (1, 2, 1, 6)), ("BN3HD", (1, 1, 5, 5))])
+def test_attention_has_the_layout_and_the_bias_of_the_node(layout: str, bias: tuple[int, ...] | None) -> None:
+    joined = "3" in layout
+    shapes = [(1, 5, 3, 2, 4)] if joined else [(1, n, 2, 4) if layout == "BNHD" else (1, 2, n, 4) for n in (5, 6, 6)]
+    arrays = [value(name, *shape) for name, shape in zip("qkv", shapes, strict=False)]
+    given = None if bias is None else value("bias", *bias)
+    task = check(attention_node("a", arrays, given, layout=layout, scale=0.3, causal=bias is None), "attention")
+    assert task.workload[1]["layout"] == layout
+    assert task.workload[1]["bias"] == (None if bias is None else "H" if bias[1] > 1 else "N")
+
+
+def test_an_attention_is_followed_by_pointwise_nodes() -> None:
+    arrays = [value(name, 1, n, 2, 4) for name, n in zip("qkv", (5, 6, 6), strict=True)]
+    check(followed(attention_node("a", arrays, layout="BNHD", scale=0.3), (1, 5, 2, 4)), "attention")
+
+
+def test_an_attention_of_another_reader_has_no_template() -> None:
+    arrays = [value(name, 1, 2, 5, 4, dtype="float16") for name in "qkv"]
+    node = Node("a", "Attention", tuple(arrays), (value("o", 1, 2, 5, 4, dtype="float16"),), lambda *t: t, {})
+    assert registry.get("node_task", "attention")(node, {}, TARGET) is None

@@ -1,6 +1,7 @@
 """Passes over graphs: each is a function of a graph that gives another one, which computes the same."""
 
 from pegbox.graph.graph import Graph
+from pegbox.graph.passes.attention import attention
 from pegbox.graph.passes.canonical_form import canonical_form
 from pegbox.graph.passes.common_nodes import common_nodes
 from pegbox.graph.passes.constant_folding import constant_folding
@@ -20,15 +21,18 @@ PASSES = (
 """The passes in their order: later ones count on what earlier ones have written in another form, or removed."""
 
 
-def optimize(graph: Graph, *, layout: str = "NHWC", fuse: bool = True) -> Graph:
+def optimize(graph: Graph, *, layout: str = "NHWC", attend: bool = True, fuse: bool = True) -> Graph:
     """Apply all passes.
 
     Args:
         layout: the place of the channels in images: "NCHW", or "NHWC" in convolutions and around them.
+        attend: join products around a softmax.
         fuse: join nodes.
     """
     for each in PASSES:
         graph = each(graph)
+    if attend:
+        graph = dead_nodes(simplification(moves(dead_nodes(attention(graph)))))
     if layout == "NHWC":
         graph = dead_nodes(simplification(layouts(graph)))
     return fusion(graph) if fuse else graph

@@ -65,7 +65,7 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
 
     Configurations that the template refuses are left out, and `GUARDED` of the others are looked at again: those whose
     lowered programs are slow in a way that the model does not see come after the others. The order is the same in every
-    process.
+    process. The first configuration of a space precedes all where its template prefers that.
 
     Raises:
         SpaceError: no configuration of the space is valid.
@@ -77,6 +77,8 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
     )
     ranked = map(task.space.config, _with_threads(task, alone, search.ranked(candidates)))
     doomed = []
+    if task.prefers_first:
+        yield from map(task.space.config, _with_threads(task, alone, np.array([alone.space.get(0).digits])))
     for config in islice(ranked, GUARDED):
         if is_doomed(task, config):
             doomed.append(config)

@@ -1,0 +1,289 @@
+"""Products around a softmax, which become one attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+from math import prod
+
+import numpy as np
+
+from pegbox.compute.attention import LOWEST_SCORE, PARTS, AttentionSizes, HeadLayout
+from pegbox.compute.movement import flat_index
+from pegbox.expr.bounds import Ranges
+from pegbox.expr.nodes import Binary, Expr, Var
+from pegbox.expr.simplify import simplified_linear, simplify
+from pegbox.expr.visit import substitute
+from pegbox.graph.affine import affine_of
+from pegbox.graph.graph import Array, Graph, Node, Value
+from pegbox.graph.kind import copied_element, is_pointwise, is_view, pointwise_values
+from pegbox.graph.operations import attention_node, reshape_node, transpose_node
+from pegbox.graph.rewriting import Rewriting
+
+HIDDEN = -1e30
+"""The summand of a score below which a key counts as one that a query does not see."""
+
+_USUAL = ("BHND", "BNHD", "BN3HD")
+_ANY = ("".join(order) + "D" for axes in ("BHN", "BHN3") for order in permutations(axes))
+LAYOUTS = tuple(map(HeadLayout, dict.fromkeys((*_USUAL, *_ANY))))
+"""The layouts in which arrays are looked for; among equals the first is taken."""
+
+
+def attention(graph: Graph) -> Graph:
+    """Join a product, a softmax of its rows, and the product with that, and what scales and masks the scores between.
+
+    ::
+
+        q = Transpose(x, perm=(0, 2, 1, 3))          o.heads = Attention(x, y, z, layout=BNHD, scale=0.125)
+        k = Transpose(y, perm=(0, 2, 3, 1))    ->    o = Transpose(o.heads, perm=(0, 2, 1, 3))
+        v = Transpose(z, perm=(0, 2, 1, 3))          return o
+        s = MatMul(q, k)
+        n = Mul(s, eighth)
+        p = Softmax(n, axis=-1)
+        o = MatMul(p, v)
+        return o
+
+    Queries, keys and values are read from as far in front as an array has them in an order of batch, heads, rows and
+    elements; the output has that order, too. A constant mask that hides the keys behind each query is `causal`;
+    another summand is the bias. Scores and weights have no other reader.
+    """
+    found = {match.last: match for node in graph.nodes if (match := _match(graph, node)) is not None}
+    made = Rewriting(graph)
+    for node in graph.nodes:
+        made.add(*(found[node].nodes() if node in found else (node,)))
+    return made.graph()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """An array from which the rows of an operand can be read.
+
+    Attributes:
+        value: the array.
+        steps: for each axis of the operand (batch, heads, rows, elements of a head), the distance of its elements.
+        start: the place of the first.
+        scale: the factor of the elements.
+        copies: the nodes behind it that need not run.
+    """
+
+    value: Value
+    steps: tuple[int, ...]
+    start: int
+    scale: float
+    copies: int
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """The scores of an attention: a product, scaled, with a summand."""
+
+    product: Node
+    scale: float
+    bias: Value | None
+
+
+@dataclass(frozen=True)
+class _Match:
+    """An attention in a graph.
+
+    Attributes:
+        last: the product that makes its output.
+        sizes, layout, scale, causal: as of `attention_node`.
+        arrays: its operands.
+        bias: the summand of the scores.
+    """
+
+    last: Node
+    sizes: AttentionSizes
+    layout: HeadLayout
+    arrays: tuple[Value, ...]
+    scale: float
+    causal: bool
+    bias: Value | None
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield the nodes that take the place of the last."""
+        name, (out,) = self.last.name, self.last.outputs
+        inputs = []
+        for number, (value, shape) in enumerate(zip(self.arrays, self.layout.shapes(self.sizes), strict=True)):
+            view = reshape_node(f"{name}.input{number}", value, shape)
+            yield view
+            inputs.append(view.outputs[0])
+        bias = None
+        if self.bias is not None:
+            view = reshape_node(f"{name}.bias", self.bias, (1,) * (4 - len(self.bias.shape)) + self.bias.shape)
+            yield view
+            (bias,) = view.outputs
+        made = attention_node(
+            f"{name}.heads", inputs, bias, layout=self.layout.axes, scale=self.scale, causal=self.causal
+        )
+        yield made
+        order = tuple(self.layout.of_output.axes.index(axis) for axis in "BHND")
+        turned = transpose_node(f"{name}.turned", made.outputs[0], order)
+        yield turned
+        yield reshape_node(name, turned.outputs[0], out.shape, output=out)
+
+
+def _match(graph: Graph, node: Node) -> _Match | None:
+    """Find the attention that a softmax is part of."""
+    if node.kind != "Softmax" or len(node.inputs) != 1:
+        return None
+    (x,), (weights,) = node.inputs, node.outputs
+    rank = len(x.shape)
+    last = graph.sole_consumer(weights)
+    if last is None or not _is_product(last) or last.inputs[0] is not weights or x.dtype not in LOWEST_SCORE:
+        return None
+    scores = _scores(graph, x) if node.attributes.get("axis") in (-1, rank - 1) and rank in (3, 4) else None
+    if scores is None:
+        return None
+    q, k, v = *scores.product.inputs, last.inputs[1]
+    stack = x.shape[:-2]
+    if any(value.shape[:-2] != stack for value in (q, k, v)):
+        return None
+    batch, heads = (1, *stack)[-2:]
+    sizes = AttentionSizes(batch, heads, x.shape[-2], x.shape[-1], q.shape[-1], heads, v.shape[-1])
+    places = [list(_places(graph, value, turned=value is k)) for value in (q, k, v)]
+    best = max(((layout, *_arrays(layout, sizes, places)) for layout in LAYOUTS), key=lambda each: each[-1])
+    layout, arrays, scale, copies = best
+    if copies < 0:
+        return None
+    bias, causal = scores.bias, False
+    if bias is not None:
+        if bias.shape[-1:] != x.shape[-1:]:
+            return None
+        causal = bias in graph.constants and _is_causal(graph.constants[bias], *x.shape[-2:])
+    return _Match(last, sizes, layout, arrays, scale * scores.scale, causal, None if causal else bias)
+
+
+def _is_product(node: Node) -> bool:
+    return node.kind == "MatMul" and len(node.inputs) == 2
+
+
+def _scores(graph: Graph, value: Value) -> _Scores | None:
+    """Find the product that scores are made of; each node on the way has a single reader."""
+    node = graph.producers.get(value)
+    if node is None or graph.sole_consumer(value) is None:
+        return None
+    if _is_product(node):
+        return _Scores(node, 1.0, None)
+    scaled = _scaled(node, graph.constants)
+    if scaled is not None:
+        found = _scores(graph, scaled[0])
+        is_first = found is not None and found.bias is None
+        return replace(found, scale=found.scale * scaled[1]) if found is not None and is_first else None
+    for data, bias in _summands(node):
+        found = _scores(graph, data)
+        if found is not None and found.bias is None:
+            return replace(found, bias=bias)
+    return None
+
+
+def _scaled(node: Node, constants: Mapping[Value, Array]) -> tuple[Value, float] | None:
+    """Return what a node multiplies by, or divides by, one constant, and the factor."""
+    data = [value for value in node.inputs if value not in constants]
+    if len(data) != 1 or len(node.inputs) != 2 or data[0].shape != node.outputs[0].shape:
+        return None
+    function = affine_of(node, constants)
+    if function is not None:
+        scale = function.scale
+        fits = function.shift is None and function.is_moderate and scale is not None and scale.size == 1
+        return (function.x, float(scale.item())) if fits and scale is not None else None
+    if data[0] is not node.inputs[0] or not is_pointwise(node):
+        return None
+    divisor = constants[node.inputs[1]]
+    x, y = (Var(name, value.dtype) for name, value in zip("xy", node.inputs, strict=True))
+    (expr,) = pointwise_values(node, (x, y))
+    is_quotient = isinstance(expr, Binary) and expr.op == "div" and expr.a is x and expr.b is y
+    return (data[0], 1 / float(divisor.item())) if is_quotient and divisor.size == 1 and divisor.all() else None
+
+
+def _summands(node: Node) -> Iterator[tuple[Value, Value]]:
+    """Yield the operands of a sum, in both orders, the one of the sum's shape first."""
+    if len(node.inputs) != 2 or len(node.outputs) != 1 or not is_pointwise(node):
+        return
+    variables = [Var(name, value.dtype) for name, value in zip("xy", node.inputs, strict=True)]
+    (expr,) = pointwise_values(node, variables)
+    if not isinstance(expr, Binary) or expr.op != "add" or {expr.a, expr.b} != set(variables):
+        return
+    a, b = node.inputs
+    for data, bias in ((a, b), (b, a)):
+        if data.shape == node.outputs[0].shape:
+            yield data, bias
+
+
+def _is_causal(mask: Array, n_q: int, n_k: int) -> bool:
+    """Decide whether a mask hides from each query the keys behind it, where the last sees all."""
+    if prod(mask.shape[:-2]) != 1 or mask.shape[-2:] != (n_q, n_k) or not 1 < n_q <= n_k:
+        return False
+    seen = np.arange(n_k) <= np.arange(n_q)[:, None] + (n_k - n_q)
+    rows = mask.reshape(n_q, n_k)
+    return bool((rows[seen] == 0).all() and (rows[~seen] < HIDDEN).all())
+
+
+def _places(graph: Graph, operand: Value, *, turned: bool) -> Iterator[_Place]:
+    """Yield the arrays that an operand is copied from, the operand first.
+
+    Args:
+        turned: the last two axes of the operand are those of its elements and its rows.
+    """
+    axes = [Var(name, "int64") for name in "bhnc"]
+    batch, heads, row, element = axes
+    at = [batch, heads, *((element, row) if turned else (row, element))][4 - len(operand.shape) :]
+    extents = {axis: (0, extent - 1) for axis, extent in zip(at, operand.shape, strict=True)}
+    ranges: Ranges = {batch: (0, 0)} | extents
+    value, indices, scale, copies = operand, tuple[Expr, ...](at), 1.0, 0
+    while True:
+        form = simplified_linear(flat_index(value.shape, indices), ranges)
+        if set(form.terms) <= set(axes):
+            yield _Place(value, tuple(map(form.coefficient, axes)), form.const, scale, copies)
+        node = graph.producers.get(value)
+        if node is None or len(node.outputs) > 1:
+            return
+        copied = copied_element(node) if len(node.inputs) == 1 and node.inputs[0].dtype == value.dtype else None
+        if copied is not None:
+            places: dict[Var, Expr] = dict(zip(copied[0], indices, strict=True))
+            indices = tuple(simplify(substitute(index, places), ranges) for index in copied[1])
+            copies += not is_view(node)
+            (value,) = node.inputs
+        elif (scaled := _scaled(node, graph.constants)) is not None:
+            value, scale, copies = scaled[0], scale * scaled[1], copies + 1
+        else:
+            return
+
+
+def _arrays(
+    layout: HeadLayout, sizes: AttentionSizes, places: Sequence[Sequence[_Place]]
+) -> tuple[tuple[Value, ...], float, int]:
+    """Return the arrays that have the operands in a layout, the scale, and the nodes that need not run; -1 for none."""
+    none = (), 1.0, -1
+    batch, heads, n_q, n_k, d, kv_heads, d_v = sizes
+    if layout.is_joined and (n_q, d) != (n_k, d_v):
+        return none
+    chosen = []
+    extents = ((batch, heads, n_q, d), (batch, kv_heads, n_k, d), (batch, kv_heads, n_k, d_v))
+    for part, (own, found) in enumerate(zip(extents, places, strict=True)):
+        steps, start = _expected(layout, own, part)
+        size = prod(layout.shape(*own))
+        fitting = [
+            place
+            for place in found
+            if (place.start, prod(place.value.shape)) == (start, size)
+            and (part < 2 or place.scale == 1)
+            and all(a == b or extent == 1 for a, b, extent in zip(place.steps, steps, own, strict=True))
+        ]
+        if not fitting:
+            return none
+        chosen.append(fitting[-1])
+    arrays = tuple(place.value for place in chosen)
+    if layout.is_joined and len(set(arrays)) > 1:
+        return none
+    scale = prod(place.scale for place in chosen)
+    return arrays[:1] if layout.is_joined else arrays, scale, sum(place.copies for place in chosen)
+
+
+def _expected(layout: HeadLayout, own: tuple[int, int, int, int], part: int) -> tuple[tuple[int, ...], int]:
+    """Return the distances of elements along each axis in a layout, and the place of the first of a part."""
+    shape = layout.shape(*own)
+    strides = {axis: prod(shape[place + 1 :]) for place, axis in enumerate(layout.axes)}
+    return tuple(strides[axis] for axis in "BHND"), part * strides.get(PARTS, 0)
