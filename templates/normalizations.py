@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pegbox as pb
 from pegbox import te
@@ -54,7 +55,7 @@ def layer_norm(cfg: pb.TemplateConfig, n: int, m: int, epsilon: float = 1e-5, dt
     squares = te.compute((n,), lambda i: te.sum(off[i, k2] * off[i, k2], axis=k2), name="squares")
     scale = te.compute((n,), lambda i: te.rsqrt(squares[i] * share + eps), name="scale")
 
-    def element(i: te.Expr, j: te.Expr) -> te.Expr:
+    def element(i: te.Expr, j: te.Expr) -> Any:
         return off[i, j] * scale[i] * te.cast(wide.dtype, gamma[j]) + te.cast(wide.dtype, beta[j])
 
     return _made(cfg, [x, gamma, beta], dtype, element, name="layer_norm")
@@ -72,7 +73,7 @@ def rms_norm(cfg: pb.TemplateConfig, n: int, m: int, epsilon: float = 1e-5, dtyp
     squares = te.compute((n,), lambda i: te.sum(wide[i, k] * wide[i, k], axis=k), name="squares")
     scale = te.compute((n,), lambda i: te.rsqrt(squares[i] * share + eps), name="scale")
 
-    def element(i: te.Expr, j: te.Expr) -> te.Expr:
+    def element(i: te.Expr, j: te.Expr) -> Any:
         return wide[i, j] * scale[i] * te.cast(wide.dtype, gamma[j])
 
     return _made(cfg, [x, gamma], dtype, element, name="rms_norm")
