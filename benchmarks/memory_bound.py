@@ -6,7 +6,8 @@
 Nothing is tuned: kernels have predicted configurations. All run on one core in turns; each cell is the fastest
 call, since noise only adds. A copy reads and writes each byte once, as the operators do at least; `numpy.copyto` may
 write around the caches, and `copy` is a kernel of pegbox that does not. `of copy` is the speed relative to that one.
-Nanoseconds are those of an element. Results are compared before anything is timed.
+Nanoseconds are those of an element. Results are compared before anything is timed. torch allocates its results at each
+call, which costs more than the operator where they are large.
 """
 
 from __future__ import annotations
