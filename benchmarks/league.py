@@ -202,6 +202,7 @@ def paired(league: League, first: str, second: str, budget: int) -> tuple[float,
 
 def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str]:
     today = datetime.date.today().isoformat()
+    alone = league_of(folder, suites, tuners, experience=False)
     lines = [
         "# The league of tuners",
         "",
@@ -209,15 +210,14 @@ def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str
         f"{today}.",
         "",
         f"- Machine: {describe_host()}. Costs come from records and functions, so the machine matters for the tuners'",
-        "  own times only; those leave out the time that a run waited for a core.",
-        f"- Versions: pegbox {pb.__version__}, {', '.join(versions(tuners))}.",
+        "  own times only; those leave out the time that a run waited for a core, and are longer beside other work.",
+        f"- Versions: pegbox {pb.__version__}, {', '.join(versions(alone.tuners))}.",
         "- Score: the performance between calculated random search (0) and the optimum (1), as the mean over the",
         "  trials, and then over the spaces. A tuner that is worse than random search is below 0.",
         "- Every tuner has its own defaults. [Optimizers of other libraries](tuners.md#optimizers-of-other-libraries)",
         "  see the knobs alone: no features of programs, no experience.",
         "",
     ]
-    alone = league_of(folder, suites, tuners, experience=False)
     held = [f"`{suite}` {len(report.setup.seeds)}" for suite, report in alone.reports.items()]
     lines += [f"Seeds without experience: {', '.join(held)}. With few seeds, small differences are luck.", ""]
     experienced = league_of(folder, suites, tuners, experience=True)

@@ -173,11 +173,11 @@ def _axes(p: Product, c: pb.Config) -> tuple[tuple[int, int], tuple[int, int]]:
 def _blocks(p: Product, c: pb.Config) -> int:
     """Count the iterations of the loop that threads share: stretches of C, panels, or blocks."""
     if layout_of(c, p) == STREAM:
-        return math.ceil(-(-p.n // c["nr"].val) / c["stretch"].val)
+        return int(-(-math.ceil(p.n / c["nr"].val) // c["stretch"].val))
     (blocked, _), (streamed, _) = _axes(p, c)
     if layout_of(c, p) == PACKED and c["panel"].val:
-        return math.ceil(streamed / c["panel"].val)
-    return math.ceil(blocked / c["y_tiles" if c["order"].val == ROWS_STAY else "x_tiles"].val)
+        return int(-(-streamed // c["panel"].val))
+    return int(-(-blocked // c["y_tiles" if c["order"].val == ROWS_STAY else "x_tiles"].val))
 
 
 def _order_matters(p: Product, c: pb.Config) -> bool:

@@ -1,4 +1,5 @@
-"""Implementations of a model's nodes: convolutions, products, attention by templates, what follows as an epilogue.
+"""Implementations of a model's nodes: convolutions, products, attention by templates, what follows as an epilogue;
+softmax, normalizations and what is fused with them by rows.
 
 Constant weights are packed ahead. Arrays may have fewer or more dimensions for the kernel than in the graph, with the
 same elements in the same order.
@@ -116,6 +117,18 @@ def attention(node: Node, constants: Constants, target: Target) -> NodeTask | No
     if bias:
         arguments["bias"] = "".join(axis for axis, extent in zip("BHN", bias[0].shape, strict=False) if extent > 1)
     return _node_task(node, "attention", arguments, target, list(map(Argument, first.inputs)))
+
+
+def rows(node: Node, constants: Constants, target: Target) -> NodeTask | None:
+    """Return the task of a node that reduces rows of its input, such as a softmax."""
+    if {part.kind for part in node.parts or (node,)} & {"Conv", "MatMul", "Attention"}:
+        return None
+    inputs = [te.placeholder(value.shape, value.dtype, f"p{number}") for number, value in enumerate(node.inputs)]
+    try:
+        task = pb.create_task([*inputs, *node.compute(*inputs)], space="rows", target=target)
+    except TemplateError:
+        return None
+    return NodeTask(node, task, tuple(map(Argument, (*node.inputs, *node.outputs))))
 
 
 def _first(node: Node, kind: str, attributes: set[str]) -> Node | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pegbox.hooks import hookimpl
 
+_BY_ROWS = ("softmax", "log_softmax", "layer_norm", "rms_norm")
+
 
 @hookimpl
 def pegbox_register_templates() -> dict[str, str]:
@@ -14,12 +16,19 @@ def pegbox_register_templates() -> dict[str, str]:
         "conv2d_winograd": "pegbox.templates.conv2d_winograd:conv2d_winograd",
         "depthwise_conv2d": "pegbox.templates.depthwise_conv2d:depthwise_conv2d",
         "attention": "pegbox.templates.attention:attention",
+        **{name: f"pegbox.templates.normalizations:{name}" for name in _BY_ROWS},
     }
 
 
 @hookimpl
+def pegbox_register_space_generators() -> dict[str, str]:
+    return {"rows": "pegbox.templates.rows:RowGenerator"}
+
+
+@hookimpl
 def pegbox_register_node_tasks() -> dict[str, str]:
-    return {name: f"pegbox.templates.nodes:{name}" for name in ("conv2d", "depthwise_conv2d", "matmul", "attention")}
+    names = ("conv2d", "depthwise_conv2d", "matmul", "attention", "rows")
+    return {name: f"pegbox.templates.nodes:{name}" for name in names}
 
 
 @hookimpl

@@ -22,9 +22,11 @@ from lowered_programs import (
 )
 
 from pegbox.codegen import build, emit
+from pegbox.codegen.runtime.machine import assembly
+from pegbox.codegen.targets.target import target_of
 from pegbox.expr.build import const, maximum, minimum, select
 from pegbox.expr.nodes import Binary, Buffer, Expr
-from pegbox.loops.nodes import Function, If, seq
+from pegbox.loops.nodes import Function, If, Store, seq
 
 ZERO = const(0.0, "float32")
 
@@ -295,6 +297,49 @@ def test_lanes_are_summed_once_after_the_loop_not_at_every_step() -> None:
     reduce = next(number for number, line in enumerate(lines) if "call reassoc" in line)
     loop_end = next(n for n, line in enumerate(lines) if "%ko" in line and ".done" in line and "br i1" in line)
     assert reduce > loop_end
+
+
+def with_rest(op: str, *, guarded: bool, rest: int = 5) -> Function:
+    """c[0] = op of a, in vectors of 16 and what is left of them; under a condition where it is guarded."""
+    a, c = Buffer("a", (64 + rest,)), Buffer("c", (1,))
+
+    def step(index: Expr) -> Store:
+        return put(c, 0, Binary(op, get(c, 0), get(a, index)))  # type: ignore[arg-type]
+
+    main = loop("k", 4, lambda k: loop("v", 16, lambda v: step(k * 16 + v), VECTORIZED))
+    last = (
+        loop("v", 16, lambda v: If(v < rest, step(v + 64)), VECTORIZED)
+        if guarded
+        else loop("v", rest, lambda v: step(v + 64), VECTORIZED)
+    )
+    return function([a, c], [c], seq(put(c, 0, const(1.0, "float32")), main, last))
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize("op", ["add", "max", "min", "mul"])
+def test_the_rest_of_a_reduction_adds_to_the_same_lanes(op: str, guarded: bool) -> None:
+    func = with_rest(op, guarded=guarded)
+    check(func, rtol=1e-4)
+    if op == "add":
+        assert emit(func, ONE_CORE).ll.count("call reassoc") == 1
+
+
+def test_a_rest_of_another_operation_is_reduced_by_itself() -> None:
+    a, c = Buffer("a", (69,)), Buffer("c", (1,))
+    body = seq(
+        put(c, 0, ZERO),
+        loop("k", 4, lambda k: loop("v", 16, lambda v: put(c, 0, get(c, 0) + get(a, k * 16 + v)), VECTORIZED)),
+        loop("v", 5, lambda v: put(c, 0, maximum(get(c, 0), get(a, v + 64))), VECTORIZED),
+    )
+    check(function([a, c], [c], body), rtol=1e-4)
+
+
+@pytest.mark.optimizer
+def test_a_maximum_across_lanes_does_not_branch() -> None:
+    target = target_of("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v3 -num-cores 1")
+    text = assembly(emit(with_rest("max", guarded=True), target))
+    assert "vmaxps" in text
+    assert not [line for line in text.splitlines() if line.split()[:1] in (["ja"], ["jp"], ["js"], ["vucomiss"])]
 
 
 def test_an_element_that_something_else_touches_is_reduced_at_every_step() -> None:

@@ -7,21 +7,25 @@
                                                    for v in vectorized range(16): s[0] = s[0] + p[v]
 
 Otherwise every step would reduce across lanes, which takes longer than the work. Unrolled loops in between that
-are part of the reduction get partial results of their own, so that additions need not wait for each other. The
-reassociation is what a schedule asks for by vectorizing a reduction.
+are part of the reduction get partial results of their own, so that additions need not wait for each other. The rest of
+a split that does not divide, a vectorized loop behind the loop, adds to the same partial results. The reassociation is
+what a schedule asks for by vectorizing a reduction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+from operator import le
 
 from pegbox.codegen.emitter.reductions import identity
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE, all_of, conjuncts
+from pegbox.expr.equal import same
 from pegbox.expr.nodes import Binary, BinaryOp, Buffer, Const, Expr, Load, Var
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.nodes import Alloc, For, ForKind, If, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, For, ForKind, If, Seq, Stmt, Store, seq
 from pegbox.loops.reductions.update import reads, update
 from pegbox.loops.visit import children, expressions, map_children, walk
 
@@ -53,12 +57,49 @@ def expand(stmt: Stmt) -> Stmt:
     reductions = list(_reductions(stmt, ()))
     if not reductions:
         return stmt
+    if isinstance(stmt, Seq):
+        return seq(*_expanded(stmt.stmts))
     if isinstance(stmt, For) and stmt.kind.in_order:
         for reduction in reductions:
-            result = _rewrite(stmt, reduction)
+            result = _rewrite(stmt, reduction, [])
             if result is not None:
                 return result
     return map_children(stmt, expand)
+
+
+def _expanded(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
+    """Rewrite loops together with the rests behind them."""
+    place = 0
+    while place < len(stmts):
+        first, place = stmts[place], place + 1
+        result, count = _with_rests(first, stmts[place:]) or (expand(first), 0)
+        yield result
+        place += count
+
+
+def _with_rests(loop: Stmt, following: Sequence[Stmt]) -> tuple[Stmt, int] | None:
+    """Rewrite a loop and the rests among the statements behind it, and count these; None where there are none."""
+    if not following or not isinstance(loop, For) or not loop.kind.in_order:
+        return None
+    for reduction in _reductions(loop, ()):
+        rests = [*takewhile(bool, (_rest(stmt, reduction) for stmt in following))]
+        result = _rewrite(loop, reduction, [rest for rest in rests if rest is not None]) if rests else None
+        if result is not None:
+            return result, len(rests)
+    return None
+
+
+def _rest(stmt: Stmt, reduction: Reduction) -> Reduction | None:
+    """Return the reduction that a statement is, if it goes on with another one in as many lanes or fewer."""
+    found = list(_reductions(stmt, ()))
+    if len(found) != 1 or sum(not children(each) for each in walk(stmt)) > 1:
+        return None
+    (rest,) = found
+    first, store = reduction.store, rest.store
+    same_element = store.buffer is first.buffer and all(map(same, store.indices, first.indices))
+    extents = [[lane.extent for lane in _vectorized(stmts)] for stmts in (rest.path, reduction.loops)]
+    fits = len(extents[0]) == len(extents[1]) and all(map(le, *extents))
+    return rest if same_element and rest.op == reduction.op and fits else None
 
 
 def _reductions(stmt: Stmt, path: tuple[Stmt, ...]) -> Iterator[Reduction]:
@@ -77,26 +118,38 @@ def _vars(exprs: tuple[Expr, ...]) -> set[Var]:
     return {var for expr in exprs for var in free_vars(expr)}
 
 
-def _rewrite(loop: For, reduction: Reduction) -> Stmt | None:
-    """Put partial results around the loop; None if the reduction does not allow it here."""
+def _rewrite(loop: For, reduction: Reduction, rests: Sequence[Reduction]) -> Stmt | None:
+    """Put partial results around the loop, and its rests behind it; None if the reduction does not allow it here."""
     store, buffer = reduction.store, reduction.store.buffer
     used = _vars(store.indices)
     loops = reduction.loops
     if loop.var in used or not _is_alone(loop, store) or any(each.kind is ForKind.PARALLEL for each in loops):
         return None
-    lanes = [each for each in loops if each.kind is ForKind.VECTORIZED]
+    lanes = _vectorized(loops)
     elements = [each for each in loops if each.var in used]
     copies = _copies([each for each in loops if each.kind is ForKind.UNROLLED and each.var not in used])
     condition = _condition(reduction, {each.var for each in elements}, {each.var for each in loops} | {loop.var})
     dims = [*elements, *copies, *lanes]
     partial = Buffer(f"{buffer.name}_lanes", tuple(each.extent for each in dims), buffer.dtype, "local")
-    if condition is None or partial.nbytes > MAX_BYTES:
+    if condition is None or partial.nbytes > MAX_BYTES or (rests and (elements or condition is not TRUE)):
         return None
-    place = tuple(each.var for each in dims)
-    step = Store(partial, place, Binary(reduction.op, Load(partial, place), reduction.value))
     start = _nest(dims, lambda at: Store(partial, at, identity(reduction.op, buffer.dtype)))
+    steps = [_step(loop, reduction, partial, dims, [])]
+    steps += [_step(rest.path[0], rest, partial, _vectorized(rest.path), copies) for rest in rests]
     finish = _finish(reduction, partial, elements, copies, lanes, condition)
-    return Alloc(partial, seq(start, _replace(loop, store, step), *finish))
+    return Alloc(partial, seq(start, *steps, *finish))
+
+
+def _step(whole: Stmt, reduction: Reduction, partial: Buffer, dims: Sequence[For], copies: Sequence[For]) -> Stmt:
+    """Let a reduction add to partial results; of `copies`, to the first."""
+    place = (*(Const(0, dtypes.INDEX) for _ in copies), *(each.var for each in dims))
+    return _replace(
+        whole, reduction.store, Store(partial, place, Binary(reduction.op, Load(partial, place), reduction.value))
+    )
+
+
+def _vectorized(stmts: Sequence[Stmt]) -> list[For]:
+    return [stmt for stmt in stmts if isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED]
 
 
 def _is_alone(loop: For, store: Store) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pegbox.codegen.emitter import narrow_floats
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.index import SIGNED_PREDICATES
-from pegbox.codegen.emitter.lltypes import computing, literal, register, suffix
+from pegbox.codegen.emitter.lltypes import computing, computing_suffix, literal, register, suffix
 from pegbox.codegen.emitter.memory import broadcast
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
@@ -58,17 +58,17 @@ def extremum(frame: Frame, op: str, a: Value, b: Value) -> Value:
     if not dtypes.is_float(dtype):
         name = f"@llvm.{'u' if dtypes.is_unsigned(dtype) else 's'}{op}.{suffix(dtype, lanes)}"
         return Value(frame.op(frame.module.call(name, ty, (ty, x), (ty, y))), dtype, lanes)
-    if a.text[0] != "%":
-        # The machine's minimum gives its second operand when the two do not compare; the literal goes first.
-        a, b, x, y = b, a, y, x
     x, y = (narrow_floats.as_float(frame, text, dtype, lanes) for text in (x, y))
-    ty, i1, predicate = computing(dtype, lanes), register("bool", lanes), "olt" if op == "min" else "ogt"
-    less = frame.op(f"fcmp {predicate} {ty} {y}, {x}")
-    best = frame.op(f"select {i1} {less}, {ty} {y}, {ty} {x}")
-    if b.text[0] == "%":
-        # `best` is x when either is NaN: right for a NaN in x; one in y is put in here (off the chain through x).
-        nan = frame.op(f"fcmp uno {ty} {y}, {y}")
-        best = frame.op(f"select {i1} {nan}, {ty} {y}, {ty} {best}")
+    ty, i1 = computing(dtype, lanes), register("bool", lanes)
+    if a.text[0] == "%" == b.text[0]:
+        # LLVM makes branches of two choices between scalars. It tests the first operand, here not the one of a chain.
+        name = f"@llvm.{op}imum.{computing_suffix(dtype, lanes)}"
+        best = frame.op(frame.module.call(name, ty, (ty, y), (ty, x), flags="nsz "))
+    else:
+        # The machine's minimum gives its second operand when the two do not compare; the literal goes first.
+        number, literal_ = (x, y) if b.text[0] != "%" else (y, x)
+        less = frame.op(f"fcmp {'olt' if op == 'min' else 'ogt'} {ty} {literal_}, {number}")
+        best = frame.op(f"select {i1} {less}, {ty} {literal_}, {ty} {number}")
     return Value(narrow_floats.as_register(frame, best, dtype, lanes), dtype, lanes)
 
 

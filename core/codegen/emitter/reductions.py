@@ -90,7 +90,7 @@ def horizontal(frame: Frame, op: str, value: Value) -> Value:
 
 def _halving(frame: Frame, op: str, value: Value) -> Value:
     """Combine half with half until one lane is left, with NaN kept as everywhere; lane counts are powers of two."""
-    while value.lanes > 1:
+    while value.lanes > 2:
         count, half = value.lanes, value.lanes // 2
         ty = register(value.dtype, count)
         low, high = (
@@ -101,7 +101,9 @@ def _halving(frame: Frame, op: str, value: Value) -> Value:
             for start in (0, half)
         )
         value = arithmetic.binary(frame, op, Value(low, value.dtype, half), Value(high, value.dtype, half))
-    return Value(frame.op(f"extractelement {register(value.dtype, 1)} {value.text}, i64 0"), value.dtype, 0)
+    ty = register(value.dtype, 2)
+    first, second = (frame.op(f"extractelement {ty} {value.text}, i64 {lane}") for lane in (0, 1))
+    return arithmetic.binary(frame, op, Value(first, value.dtype, 0), Value(second, value.dtype, 0))
 
 
 def any_lane(frame: Frame, mask: str, count: int) -> Value:

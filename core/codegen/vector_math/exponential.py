@@ -38,10 +38,6 @@ class Format(NamedTuple):
     def round_magic_bits(self) -> int:
         return ((self.bias + self.mantissa) << self.mantissa) | (1 << (self.mantissa - 1))
 
-    @property
-    def one_bits(self) -> int:
-        return self.bias << self.mantissa
-
 
 FORMATS: Final = {
     "float": Format(23, 127, 0.693145751953125, 1.4286068203094172e-06, 89.0, -104.0, 10.0, coefficients.EXP_TAIL_F32),
@@ -51,11 +47,15 @@ FORMATS: Final = {
 }
 
 
-def reduce(x: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """Split x = n ln 2 + r with |r| <= ln 2 / 2 into r and n, the low bits of an integer."""
+def reduce(x: VectorValue, *, factors: int = 1) -> tuple[VectorValue, VectorValue]:
+    """Split x = n ln 2 + r with |r| <= ln 2 / 2 into r and an integer for `power_of_two`, or `scale` with 2 factors.
+
+    The low bits of the integer are n plus the exponent's bias for each factor that 2^n is the product of.
+    """
     fmt = FORMATS[x.element]
-    shifted = x.fma(LOG2_E, fmt.round_magic)
-    n = shifted - fmt.round_magic
+    magic = fmt.round_magic + factors * fmt.bias
+    shifted = x.fma(LOG2_E, magic)
+    n = shifted - magic
     return n.fma(-fmt.ln2_low, n.fma(-fmt.ln2_high, x)), shifted.bits()
 
 
@@ -64,24 +64,23 @@ def expm1_reduced(r: VectorValue, tail: Sequence[float]) -> VectorValue:
     return (r * r).fma(horner(r, tail), r)
 
 
-def power_of_two(n: VectorValue, element: str) -> VectorValue:
-    """Make 2^n from the low bits of n, within the range of normal exponents."""
-    fmt = FORMATS[element]
-    return ((n << fmt.mantissa) + fmt.one_bits).from_bits(element)
+def power_of_two(biased: VectorValue, element: str) -> VectorValue:
+    """Make 2^n of the integer of `reduce`, within the range of normal exponents."""
+    return (biased << FORMATS[element].mantissa).from_bits(element)
 
 
-def scale(value: VectorValue, n: VectorValue) -> VectorValue:
-    """Compute value * 2^n for any n of `reduce`: in two steps, so that subnormal results are rounded once."""
-    signed = n - FORMATS[value.element].round_magic_bits
-    half = signed >> 1
-    return value * power_of_two(half, value.element) * power_of_two(signed - half, value.element)
+def scale(less_one: VectorValue, biased: VectorValue) -> VectorValue:
+    """Compute (1 + less_one) 2^n for any n of `reduce` with 2 factors: subnormal results are rounded once."""
+    half = biased.shifted_right(1)
+    first, second = (power_of_two(each, less_one.element) for each in (half, biased - half))
+    return first.fma(less_one, first) * second
 
 
 def exp(x: VectorValue) -> VectorValue:
     """Compute e^x; inf above the range, 0 below, subnormal results rounded correctly."""
     fmt = FORMATS[x.element]
-    r, n = reduce(x.at_most(fmt.exp_max).at_least(fmt.exp_min))
-    return scale(expm1_reduced(r, fmt.exp_tail) + 1.0, n)
+    r, n = reduce(x.at_most(fmt.exp_max).at_least(fmt.exp_min), factors=2)
+    return scale(expm1_reduced(r, fmt.exp_tail), n)
 
 
 def sigmoid(x: VectorValue) -> VectorValue:

@@ -40,8 +40,8 @@ def _pow_f64(x: VectorValue, y: VectorValue) -> VectorValue:
     product, error = _two_product(y, high)
     clamped = product.at_most(fmt.exp_max).at_least(fmt.exp_min)
     error = clamped.eq(product).where(y.fma(low, error), 0.0)
-    r, n = reduce(clamped)
-    return scale(expm1_reduced(r + error, fmt.exp_tail) + 1.0, n)
+    r, n = reduce(clamped, factors=2)
+    return scale(expm1_reduced(r + error, fmt.exp_tail), n)
 
 
 def _log_pair(x: VectorValue) -> tuple[VectorValue, VectorValue]:

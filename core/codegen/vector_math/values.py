@@ -97,6 +97,7 @@ class VectorValue:
     __xor__ = _binary("xor")
     __lshift__ = _binary("shl")
     __rshift__ = _binary("ashr")  # the sign is copied
+    shifted_right = _binary("lshr")  # zeros come in, which vectors of 64-bit integers have everywhere
     lt = _binary("fcmp olt", "icmp slt", gives="i1")
     gt = _binary("fcmp ogt", "icmp sgt", gives="i1")
     ge = _binary("fcmp oge", "icmp sge", gives="i1")

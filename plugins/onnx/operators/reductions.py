@@ -124,7 +124,10 @@ def _by_rows(node: OperatorNode, x: te.Tensor, function: Callable[[OperatorNode,
 
 def _softmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     _, powers, total = _powers(node, x)
-    return elementwise(lambda e, t: e / t, powers, total, name="Softmax")
+    if x.dtype in ("float16", "bfloat16"):
+        return elementwise(lambda e, t: e / t, powers, total, name="Softmax")
+    inverse = elementwise(lambda t: 1 / t, total, name="inverse")
+    return elementwise(lambda e, i: e * i, powers, inverse, name="Softmax")
 
 
 def _log_softmax(node: OperatorNode, x: te.Tensor) -> te.Tensor:

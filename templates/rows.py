@@ -1,0 +1,226 @@
+"""Computations by rows, such as softmax and normalizations: each row of the output needs one row of every stage.
+
+`RowGenerator` is the space generator `rows`. All stages are computed for a few rows at a time, so that they stay in the
+closest cache, and the latency of one row's sums passes while others are computed. A reduction has a partial result for
+each lane of some vectors; stages of elements that are cheap to compute are computed again where they are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pegbox as pb
+from pegbox import te
+from pegbox.codegen import Target, lanes_of
+from pegbox.compute import ComputeOp, Tensor, count_flop, parts_of, post_order
+from pegbox.errors import TemplateError
+from pegbox.expr import BITS, SLOW, Buffer, Call, Expr, Load, linear, loads, nbytes, walk
+from pegbox.task import ComputeDAG, Space
+from pegbox.templates import threads
+
+_ROWS = (1, 2, 4, 8, 16)
+_BYTES = 1 << 10, 1 << 13
+"""The bytes of a stage's rows that are enough to hide latency, and that the closest cache holds for several stages."""
+
+_VECTORS = (2, 4, 8)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A computation by rows.
+
+    Attributes:
+        out: the output.
+        stages: the operations before it, producers first.
+        inlined: those of them that are computed where they are read.
+        rank: the number of leading axes that count rows.
+    """
+
+    out: ComputeOp
+    stages: tuple[ComputeOp, ...]
+    inlined: frozenset[ComputeOp]
+    rank: int
+
+    @property
+    def stored(self) -> tuple[ComputeOp, ...]:
+        """The operations whose results are stored, the output last."""
+        return (*(op for op in self.stages if op not in self.inlined), self.out)
+
+    def row(self, op: ComputeOp) -> int:
+        """Count the elements of a row of an operation; those that it reads, where it reduces a row."""
+        axes = op.reduce_axis if op.reduce is not None else op.axis[self.rank :]
+        return math.prod(axis.extent for axis in axes)
+
+
+@dataclass(frozen=True)
+class RowGenerator:
+    """The space generator `rows`."""
+
+    def __call__(self, tensors: Sequence[Tensor], target: Target) -> Space:
+        """Derive the space of a computation by rows.
+
+        Raises:
+            TemplateError: it has several outputs, reduces something else than rows, or a row needs several of a stage.
+        """
+        return RowSpace(tuple(tensors), rows_of(tensors))
+
+
+@dataclass(frozen=True)
+class RowSpace:
+    """The space of a computation by rows, `tensors` its arguments."""
+
+    tensors: tuple[Tensor, ...]
+    rows: Rows
+
+    @property
+    def source(self) -> str:
+        """The computation: records of another one are refused."""
+        return str(ComputeDAG(self.tensors))
+
+    def __call__(self, cfg: pb.TemplateConfig) -> tuple[te.TESchedule, Sequence[Tensor]]:
+        declare(cfg, self.rows)
+        return schedule(cfg, self.rows), self.tensors
+
+
+# Analysis ------------------------------------------------------------------------------------------------------------
+
+
+def rows_of(tensors: Sequence[Tensor]) -> Rows:
+    """Find the rows of a computation. Raises TemplateError: as `RowGenerator`."""
+    ops = [op for op in post_order([tensor.op for tensor in tensors]) if isinstance(op, ComputeOp)]
+    made = {tensor.buffer: op for op in ops for tensor in op.outputs}
+    if any(type(op) is not ComputeOp or len(op.outputs) > 1 for op in ops):
+        raise TemplateError("rows: there are scans, statements or operations of several outputs; use space='sketch'")
+    outputs = [tensor.name for tensor in tensors if tensor.buffer in made]
+    if len(outputs) != 1:
+        raise TemplateError(f"rows: {', '.join(outputs) or 'nothing'} is computed; give one output")
+    out = made[next(tensor.buffer for tensor in tensors if tensor.name == outputs[0])]
+    if all(op.reduce is None for op in ops):
+        raise TemplateError("rows: nothing is reduced; elements do not need rows")
+    rank = _rank(ops, out, made)
+    if rank < 1:
+        raise TemplateError("rows: a row of the output needs several rows of a stage; use space='sketch'")
+    for op in ops:
+        _check_reduction(op, rank)
+    stages = tuple(op for op in ops if op is not out)
+    return Rows(out, stages, frozenset(_cheap(stages, rank)), rank)
+
+
+def _rank(ops: Sequence[ComputeOp], out: ComputeOp, made: Mapping[Buffer, ComputeOp]) -> int:
+    """Count the leading axes of which each stage needs the same index of every other one."""
+    rank = len(out.axis) - (out.reduce is None)
+    for op in ops:
+        for load in loads_of(op):
+            if load.buffer in made:
+                pairs = zip(load.indices, op.axis, load.buffer.shape, strict=False)
+                same = [extent == axis.extent and (index is axis or extent == 1) for index, axis, extent in pairs]
+                rank = min(rank, [*same, False].index(False))
+    return rank
+
+
+def _check_reduction(op: ComputeOp, rank: int) -> None:
+    """Raises TemplateError: an operation reduces something else than rows along the last axis of what it reads."""
+    if op.reduce is None:
+        return
+    last = op.reduce_axis[-1]
+    along = [load for load in loads_of(op) if any(linear(index).coefficient(last) for index in load.indices)]
+    neighbours = [[linear(index).coefficient(last) for index in load.indices] for load in along]
+    if (
+        op.reduce.reducer.name not in ("sum", "prod", "max", "min")
+        or math.prod(axis.extent for axis in op.axis[rank:]) > 1
+        or not along
+        or any(found[-1] != 1 or any(found[:-1]) for found in neighbours)
+    ):
+        raise TemplateError(f"rows: {op.name} reduces no rows along their last axis; use space='sketch'")
+
+
+def _cheap(stages: Sequence[ComputeOp], rank: int) -> Iterator[ComputeOp]:
+    """Yield the stages of elements of rows that take no slow function to compute again."""
+    for op in stages:
+        parts = (part for whole in elements_of(op) for part in walk(whole))
+        is_slow = any(isinstance(part, Call) and part.name in SLOW for part in parts)
+        if op.reduce is None and not is_slow and math.prod(axis.extent for axis in op.axis[rank:]) > 1:
+            yield op
+
+
+def elements_of(op: ComputeOp) -> list[Expr]:
+    """Return the expressions of an operation's elements."""
+    return [part for expr in op.body for part in parts_of(expr)]
+
+
+def loads_of(op: ComputeOp) -> list[Load]:
+    """Return all that an operation reads."""
+    return [load for part in elements_of(op) for load in loads(part)]
+
+
+# Space ---------------------------------------------------------------------------------------------------------------
+
+
+def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
+    """Declare the knobs: rows at a time, and the vectors of a step of reductions and of other stages."""
+    cfg.define_knob("rows", _row_counts(found))
+    lanes = _lanes(cfg, found)
+    reduced = [found.row(op) for op in found.stored if op.reduce is not None]
+    mapped = [found.row(op) for op in found.stored if op.reduce is None]
+    for name, extents in ("reduce_vectors", reduced), ("map_vectors", mapped):
+        most = -(-max(extents, default=1) // lanes)
+        cfg.define_knob(name, sorted({min(count, most) for count in _VECTORS}))
+    threads.declare(cfg, count_flop(found.out.outputs))
+
+
+def _row_counts(found: Rows) -> list[int]:
+    """Return the numbers of rows whose bytes hide latency and fit the closest cache, or the nearest."""
+    widest = max(found.row(op) * nbytes(op.outputs[0].dtype) for op in found.stored)
+    enough, most = _BYTES
+    there = found.out.axis[found.rank - 1].extent
+    counts = [n for n in _ROWS if enough <= n * widest <= most and n <= there]
+    few = [n for n in _ROWS if n <= there and n * widest < enough]
+    return counts or few[-1:] or [1]
+
+
+def _lanes(cfg: pb.TemplateConfig, found: Rows) -> int:
+    """Return the lanes of the widest type."""
+    dtypes = {tensor.dtype for op in found.stored for tensor in op.outputs}
+    return lanes_of(cfg.target, max(dtypes, key=lambda dtype: BITS[dtype]))
+
+
+# Schedule ------------------------------------------------------------------------------------------------------------
+
+
+def schedule(cfg: pb.TemplateConfig, found: Rows) -> te.TESchedule:
+    """Schedule all stages."""
+    s = te.create_schedule(found.out)
+    for op in found.inlined:
+        s[op].compute_inline()
+    place = _schedule_rows(cfg, s[found.out], found)
+    for op in found.stored:
+        if op is not found.out:
+            s[op].compute_at(s[found.out], place)
+        _schedule_row(cfg, s[op], found)
+    return s
+
+
+def _schedule_rows(cfg: pb.TemplateConfig, out: te.Stage, found: Rows) -> te.IterVar:
+    """Split the rows of the output, and return the loop whose iterations compute some of them."""
+    axes = list(out.op.axis)
+    count = cfg["rows"].val
+    if count > 1:
+        axes[found.rank - 1], inside = out.split(axes[found.rank - 1], factor=count)
+        reduced = out.op.reduce_axis
+        out.reorder(*axes[: found.rank], inside, *axes[found.rank :], *reduced)
+    place = out.fuse(*axes[: found.rank]) if found.rank > 1 else axes[0]
+    threads.share(cfg, out, place)
+    return place
+
+
+def _schedule_row(cfg: pb.TemplateConfig, stage: te.Stage, found: Rows) -> None:
+    """Let a stage's last loop run along vectors; a stage of one element for each row stays as it is."""
+    op = stage.op
+    if found.row(op) == 1:
+        return
+    last, name = (op.axis[-1], "map_vectors") if op.reduce is None else (op.reduce_axis[-1], "reduce_vectors")
+    lanes = _lanes(cfg, found)
+    width = lanes * min(cfg[name].val, -(-last.extent // lanes))
+    stage.vectorize(last if last.extent <= lanes else stage.split(last, factor=width)[1])

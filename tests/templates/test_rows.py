@@ -1,0 +1,168 @@
+"""Computations by rows: the space generator, and the templates of softmax and normalizations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox import te
+from pegbox.codegen.targets.target import target_of
+from pegbox.errors import TemplateError
+from pegbox.graph import Value, make_node, pointwise_node
+from pegbox.model.node_task import implementations_of
+from pegbox.templates.rows import RowGenerator, rows_of
+
+TARGET = "llvm -mcpu=x86-64-v3 -num-cores 1"
+EPSILON = 1e-5
+Array = np.ndarray[Any, Any]
+
+
+def reference(name: str, x: Array, *more: Array) -> Array:
+    x, (gamma, beta) = x.astype("float64"), (*(each.astype("float64") for each in more), 0.0, 0.0)[:2]
+    low = x - x.max(1, keepdims=True)
+    mean = x.mean(1, keepdims=True)
+    made: Array
+    match name:
+        case "softmax":
+            made = np.exp(low) / np.exp(low).sum(1, keepdims=True)
+        case "log_softmax":
+            made = low - np.log(np.exp(low).sum(1, keepdims=True))
+        case "layer_norm":
+            made = (x - mean) / np.sqrt(x.var(1, keepdims=True) + EPSILON) * gamma + beta
+        case _:
+            made = x / np.sqrt((x * x).mean(1, keepdims=True) + EPSILON) * gamma
+    return made
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 2e-6), ("float64", 1e-13), ("float16", 5e-3)])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "layer_norm", "rms_norm"])
+def test_values_are_numpys(name: str, dtype: str, error: float) -> None:
+    task = pb.create_task(name, args=(5, 37), kwargs={"dtype": dtype})
+    rng = np.random.default_rng(0)
+    *inputs, out = (rng.standard_normal(spec.shape).astype(dtype) for spec in task.arguments())
+    for number in range(0, task.space.size, 4):
+        out[:] = 0
+        pb.build(task, config=task.space.get(number))(*inputs, out)
+        np.testing.assert_allclose(out.astype("float64"), reference(name, *inputs), atol=error)
+
+
+def test_softmax_of_infinite_differences_and_of_nan() -> None:
+    x = np.array([[0, -np.inf, 1, 2, 0], [1e4, -1e4, 0, 0, 0], [np.nan, 0, 0, 0, 0]], "float32")
+    found = np.empty_like(x)
+    pb.build(pb.create_task("softmax", args=x.shape))(x, found)
+    np.testing.assert_allclose(found[:2], reference("softmax", x[:2]), rtol=1e-6)
+    assert np.isnan(found[2]).all()
+
+
+def test_the_program_of_a_softmax(golden: Callable[[object], None]) -> None:
+    task = pb.create_task("softmax", args=(6, 21), target=TARGET)
+    golden(task.show_ir(task.space.get(task.space.size - 1)))
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((0, 4), "softmax: n=0 is not a size"),
+        ((4, 2.5), r"m=2\.5 is not an integer"),
+        ((4, 4, "int32"), "softmax: dtype='int32'; give a type of floats"),
+        ((1 << 40, 1 << 20), "an array of more than"),
+    ],
+)
+def test_bad_arguments_are_refused(args: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(TemplateError, match=message):
+        pb.create_task("softmax", args=args)
+
+
+def scaled_and_masked(*shape: int) -> list[te.Tensor]:
+    """A softmax over the last axis of x * 0.5 + mask, with axes of one element."""
+    *lead, m = shape
+    x, mask = te.placeholder(shape, name="x"), te.placeholder((m,), name="mask")
+    k1, k2 = te.reduce_axis((0, m), name="k1"), te.reduce_axis((0, m), name="k2")
+    given = te.compute(shape, lambda *i: x(*i) * 0.5 + mask[i[-1]], name="given")
+    top = te.compute((*lead, 1), lambda *i: te.max(given(*i[:-1], k1), axis=k1), name="top")
+    power = te.compute(shape, lambda *i: te.exp(given(*i) - top(*i[:-1], 0)), name="power")
+    total = te.compute((*lead, 1), lambda *i: te.sum(power(*i[:-1], k2), axis=k2), name="total")
+    return [x, mask, te.compute(shape, lambda *i: power(*i) / total(*i[:-1], 0), name="out")]
+
+
+def test_stages_in_front_of_a_reduction_are_computed_where_they_are_read() -> None:
+    found = rows_of(scaled_and_masked(2, 3, 5, 21))
+    assert found.rank == 3
+    assert [op.name for op in found.inlined] == ["given"]
+    assert [op.name for op in found.stored] == ["top", "power", "total", "out"]
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5, 21), (1, 7, 16), (4, 1)])
+def test_values_with_several_axes_of_rows(shape: tuple[int, ...]) -> None:
+    task = pb.create_task(scaled_and_masked(*shape), space="rows", target="llvm -num-cores 2")
+    rng = np.random.default_rng(1)
+    x, mask = rng.standard_normal(shape).astype("float32"), rng.standard_normal(shape[-1]).astype("float32")
+    given = (x * np.float32(0.5) + mask).reshape(-1, shape[-1])
+    for number in range(0, task.space.size, 5):
+        found = np.empty_like(x)
+        pb.build(task, config=task.space.get(number))(x, mask, found)
+        np.testing.assert_allclose(found.reshape(given.shape), reference("softmax", given), atol=1e-6)
+
+
+def _column_sums() -> list[te.Tensor]:
+    x, k = te.placeholder((4, 8), name="x"), te.reduce_axis((0, 4), name="k")
+    return [x, te.compute((8,), lambda j: te.sum(x[k, j], axis=k), name="sums")]
+
+
+def _shifted_rows() -> list[te.Tensor]:
+    x, k = te.placeholder((4, 8), name="x"), te.reduce_axis((0, 8), name="k")
+    total = te.compute((4,), lambda i: te.sum(x[i, k], axis=k), name="total")
+    return [x, te.compute((4, 8), lambda i, j: x[i, j] * total[3 - i], name="out")]
+
+
+def _no_reduction() -> list[te.Tensor]:
+    x = te.placeholder((4, 8), name="x")
+    return [x, te.compute((4, 8), lambda i, j: x[i, j] * 2, name="out")]
+
+
+def _two_outputs() -> list[te.Tensor]:
+    x, k = te.placeholder((4, 8), name="x"), te.reduce_axis((0, 8), name="k")
+    total = te.compute((4,), lambda i: te.sum(x[i, k], axis=k), name="total")
+    return [x, total, te.compute((4,), lambda i: total[i] * 2, name="twice")]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (_column_sums, "sums reduces no rows along their last axis"),
+        (_shifted_rows, "needs several rows of a stage"),
+        (_no_reduction, "nothing is reduced"),
+        (_two_outputs, "total, twice is computed; give one output"),
+    ],
+)
+def test_other_computations_are_refused(make: Callable[[], Sequence[te.Tensor]], message: str) -> None:
+    with pytest.raises(TemplateError, match=f"rows: .*{message}"):
+        RowGenerator()(make(), target_of(TARGET))
+
+
+def test_a_node_that_reduces_rows_is_computed_by_rows() -> None:
+    x = Value("x", (1, 3, 21), "float32")
+
+    def compute(given: te.Tensor) -> list[te.Tensor]:
+        k = te.reduce_axis((0, 21), name="k")
+        total = te.compute((1, 3, 1), lambda a, i, _: te.sum(given[a, i, k], axis=k), name="total")
+        return [te.compute((1, 3, 21), lambda a, i, j: given[a, i, j] - total[a, i, 0], name="off")]
+
+    node = make_node("off", "Off", [x], compute)
+    first, *others = implementations_of(node, {}, target_of(TARGET))
+    assert first.task.name.endswith("@rows")
+    assert [other.task.name.split("@")[1] for other in others] == ["sketch"]
+    given = np.random.default_rng(0).standard_normal((1, 3, 21)).astype("float32")
+    found = np.empty_like(given)
+    pb.build(first.task, config=first.task.space.get(0))(given, found)
+    np.testing.assert_allclose(found, given - given.sum(2, keepdims=True), atol=1e-5)
+
+
+def test_a_pointwise_node_is_not() -> None:
+    x = Value("x", (3, 21), "float32")
+    node = pointwise_node("twice", "Mul", lambda e: e * 2, [x])
+    assert not any(each.task.name.endswith("@rows") for each in implementations_of(node, {}, target_of(TARGET)))
