@@ -6,8 +6,9 @@ several results of a tile need are loaded once.
 
 - NHWC: vectors run along the channels. Nothing is copied: the filter's rows and columns that lie in the border are left
   out, for which loops are cut there (`where`).
-- NCHW: vectors run along a row. Each channel's image is copied with its border of zeros while it is in the closest
-  cache, and with a stride the columns apart that a vector of results reads ("phases").
+- NCHW: vectors run along a row. The image is read as it is, and the border left out, or (`copy`) the image of each
+  channel is first copied with its border of zeros while it is in the closest cache; with a stride, columns that a
+  vector of results reads lie together in the copy ("phases").
 """
 
 from __future__ import annotations
@@ -120,6 +121,8 @@ def _declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     if _is_last(conv):
         cfg.define_knob("vectors", sorted({tile.vectors for tile in found}))
         cfg.define_knob("order", list(_ORDERS) if conv.c > conv.lanes else [STRIP])
+    else:
+        cfg.define_knob("copy", [False, True])
     names = "tile_h", "tile_w", *(["vectors"] if _is_last(conv) else [])
     sizes = {tuple(getattr(tile, _FIELDS[name]) for name in names): tile.accumulators for tile in found}
     cfg.add_constraint(
@@ -195,7 +198,7 @@ def _row_pieces(conv: Conv) -> list[int]:
 
 def _computed(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> _Stages:
     kh, kw = (te.reduce_axis((0, size), name=name) for size, name in zip(conv.kernel, ("kh", "kw"), strict=True))
-    copied = None if _is_last(conv) else _copied(cfg, conv, data)
+    copied = None if _is_last(conv) or not cfg["copy"].val else _copied(cfg, conv, data)
     (sy, sx), (dy, dx) = conv.stride, conv.dilation
 
     def element(*index: te.Expr) -> te.Expr:
@@ -272,9 +275,9 @@ def _pixel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages:
     write_out(out, xl, [yi, xv])
     image = out.fuse(n, c)
     threads.share(cfg, out, image)
-    assert stages.copied is not None
-    copying = s[stages.copied]
-    copying.compute_at(out, image)
-    *_, column = copying.op.axis
-    copying.vectorize(copying.split(column, factor=conv.lanes)[1])
+    if stages.copied is not None:
+        copying = s[stages.copied]
+        copying.compute_at(out, image)
+        *_, column = copying.op.axis
+        copying.vectorize(copying.split(column, factor=conv.lanes)[1])
     return xt

@@ -66,11 +66,18 @@ def test_sizes_that_overflow_are_refused(layout: str) -> None:
         pb.create_task("depthwise_conv2d", args=(1 << 31, 1 << 31, 64, 64, 3, 3), kwargs={"layout": layout})
 
 
-@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-def test_programs(layout: str, golden: Callable[[object], None]) -> None:
-    """Neither layout tests anything in the main part of the loops."""
+@pytest.mark.parametrize(
+    ("layout", "chosen"),
+    [
+        ("NCHW", {"tile_h": 4, "tile_w": 8, "unroll_kh": True, "copy": True}),
+        ("NCHW", {"tile_h": 4, "tile_w": 8, "unroll_kh": True, "copy": False}),
+        ("NHWC", {"tile_h": 2, "tile_w": 4, "unroll_kh": True}),
+    ],
+    ids=["NCHW", "NCHW-direct", "NHWC"],
+)
+def test_programs(layout: str, chosen: dict[str, object], golden: Callable[[object], None]) -> None:
+    """No program tests anything in the main part of the loops."""
     kwargs = {"padding": 1, "layout": layout}
     task = pb.create_task("depthwise_conv2d", (1, 32, 16, 16, 3, 3), kwargs, target="llvm -mcpu=x86-64-v3 -num-cores 1")
-    chosen = {"tile_h": 4 if layout == "NCHW" else 2, "tile_w": 8 if layout == "NCHW" else 4, "unroll_kh": True}
     configs = task.space.iterate()
     golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
