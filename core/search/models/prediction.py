@@ -98,7 +98,8 @@ def _scores(task: Task, cores: int, features: Features) -> Floats:
     if _is_little(task):
         shared = features[:, ProgramFeatures.names.index("parallel.regions")] > 0
         return scores if shared.all() else np.where(shared, -np.inf, scores)
-    shares = np.exp2(features[:, ProgramFeatures.names.index("parallel.extent")]) - 1.0
+    # Rows of configurations that the template refuses are zeros.
+    shares = np.maximum(np.exp2(features[:, ProgramFeatures.names.index("parallel.extent")]) - 1.0, 1.0)
     busy = shares / (np.ceil(shares / cores) * cores)
     corrected: Floats = scores + SCORE_OF_SPEED * np.log(busy)
     return corrected
