@@ -30,8 +30,8 @@ from pegbox.measure import Bench, CorePlan, Failed, FailureKind, Ok, Runner, Tim
 from pegbox.testing import llvm_kernels as kernels
 
 SHORT = 3.0
-AGREEMENT, AGREEMENT_TRIES = 1.5, 5
-"""The ratio below which the least costs of `run` and `rerun` agree, in so many tries of each: machines are busy."""
+AGREEMENT, AGREEMENT_TRIES = 1.5, 20
+"""The ratio below which the least costs of `run` and `rerun` agree, and the most tries of each: machines are busy."""
 
 RUN_FAILURES = frozenset({FailureKind.CRASH, FailureKind.RUN_ERROR})
 
@@ -220,13 +220,14 @@ class RunnerContract:
 
     def test_run_and_rerun_of_one_candidate_agree(self) -> None:
         runner, program = self.opened(), self.compiled(kernels.slow(500_000))
-        pairs = []
-        for _ in range(AGREEMENT_TRIES):
+        pairs: list[tuple[float, float]] = []
+        least = [0.0, math.inf]
+        while len(pairs) < AGREEMENT_TRIES and max(least) >= AGREEMENT * min(least):
             first, (again,) = runner.run(program), runner.rerun([program])
             assert isinstance(first, Ok), first
             assert isinstance(again, Ok), again
             pairs.append((min(first.costs), min(again.costs)))
-        least = [min(costs) for costs in zip(*pairs, strict=True)]
+            least = [min(costs) for costs in zip(*pairs, strict=True)]
         assert max(least) < AGREEMENT * min(least), (
             f"run() and rerun() of one candidate gave these seconds in turns: {pairs}; a search ranks trials by the "
             "first and finalists by the second: change both methods alike"
