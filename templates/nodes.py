@@ -1,5 +1,7 @@
-"""Implementations of a model's nodes: convolutions, products, attention by templates, what follows as an epilogue;
-softmax, normalizations and what is fused with them by rows.
+"""Implementations of a model's nodes.
+
+Convolutions, products and attention are computed by templates, and the pointwise nodes after them by an epilogue;
+softmax and normalizations, with all that is fused with them, by the space generator `rows`.
 
 Constant weights are packed ahead. Arrays may have fewer or more dimensions for the kernel than in the graph, with the
 same elements in the same order.

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Target, lanes_of
-from pegbox.compute import ComputeOp, Tensor, count_flop, parts_of, post_order
+from pegbox.compute import ComputeOp, Tensor, body_loads, body_parts, count_flop, post_order
 from pegbox.errors import TemplateError
-from pegbox.expr import BITS, SLOW, Buffer, Call, Expr, Load, linear, loads, nbytes, walk
+from pegbox.expr import BITS, SLOW, Buffer, Call, linear, nbytes, walk
 from pegbox.task import ComputeDAG, Space
 from pegbox.templates import threads
 
@@ -88,7 +88,7 @@ class RowSpace:
 
 
 def rows_of(tensors: Sequence[Tensor]) -> Rows:
-    """Find the rows of a computation. Raises TemplateError: as `RowGenerator`."""
+    """Find the rows of a computation. Raises what `RowGenerator` raises."""
     ops = [op for op in post_order([tensor.op for tensor in tensors]) if isinstance(op, ComputeOp)]
     made = {tensor.buffer: op for op in ops for tensor in op.outputs}
     if any(type(op) is not ComputeOp or len(op.outputs) > 1 for op in ops):
@@ -112,7 +112,7 @@ def _rank(ops: Sequence[ComputeOp], out: ComputeOp, made: Mapping[Buffer, Comput
     """Count the leading axes of which each stage needs the same index of every other one."""
     rank = len(out.axis) - (out.reduce is None)
     for op in ops:
-        for load in loads_of(op):
+        for load in body_loads(op.body):
             if load.buffer in made:
                 pairs = zip(load.indices, op.axis, load.buffer.shape, strict=False)
                 same = [extent == axis.extent and (index is axis or extent == 1) for index, axis, extent in pairs]
@@ -121,11 +121,11 @@ def _rank(ops: Sequence[ComputeOp], out: ComputeOp, made: Mapping[Buffer, Comput
 
 
 def _check_reduction(op: ComputeOp, rank: int) -> None:
-    """Raises TemplateError: an operation reduces something else than rows along the last axis of what it reads."""
+    """Check that a reduction is one of rows, along the last axis of the operands; raise TemplateError for others."""
     if op.reduce is None:
         return
     last = op.reduce_axis[-1]
-    along = [load for load in loads_of(op) if any(linear(index).coefficient(last) for index in load.indices)]
+    along = [load for load in body_loads(op.body) if any(linear(index).coefficient(last) for index in load.indices)]
     neighbours = [[linear(index).coefficient(last) for index in load.indices] for load in along]
     if (
         op.reduce.reducer.name not in ("sum", "prod", "max", "min")
@@ -139,20 +139,10 @@ def _check_reduction(op: ComputeOp, rank: int) -> None:
 def _cheap(stages: Sequence[ComputeOp], rank: int) -> Iterator[ComputeOp]:
     """Yield the stages of elements of rows that take no slow function to compute again."""
     for op in stages:
-        parts = (part for whole in elements_of(op) for part in walk(whole))
+        parts = (part for whole in body_parts(op.body) for part in walk(whole))
         is_slow = any(isinstance(part, Call) and part.name in SLOW for part in parts)
         if op.reduce is None and not is_slow and math.prod(axis.extent for axis in op.axis[rank:]) > 1:
             yield op
-
-
-def elements_of(op: ComputeOp) -> list[Expr]:
-    """Return the expressions of an operation's elements."""
-    return [part for expr in op.body for part in parts_of(expr)]
-
-
-def loads_of(op: ComputeOp) -> list[Load]:
-    """Return all that an operation reads."""
-    return [load for part in elements_of(op) for load in loads(part)]
 
 
 # Space ---------------------------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def tile_sizes(conv: Conv, m: int) -> list[int]:
     """Return the sizes m that are in the space of a convolution: the given one, or all.
 
     Weights that are packed ahead are transformed for one m: the one that is expected to be fastest of those with small
-        errors.
+    errors.
 
     Raises:
         TemplateError: another convolution, or an unknown `m`.

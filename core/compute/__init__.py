@@ -15,7 +15,18 @@ from pegbox.compute.product import matmul
 from pegbox.compute.reducer import map_body
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.sizes import check_static
-from pegbox.compute.tensor import AHEAD, ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor, parts_of, read_buffers
+from pegbox.compute.tensor import (
+    AHEAD,
+    ComputeOp,
+    ExternOp,
+    Operation,
+    PlaceholderOp,
+    Tensor,
+    body_loads,
+    body_parts,
+    parts_of,
+    read_buffers,
+)
 from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
@@ -23,10 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AHEAD", "LOWEST_SCORE", "RESERVED", "AttentionSizes", "ComputeOp", "ExternOp", "HeadLayout", "IterVar",
-    "NumpyProgram", "Operation", "PlaceholderOp", "ScanOp", "Tensor", "attention", "biased", "check_static",
-    "convolve", "convolve_nhwc", "count_flop", "elements", "elementwise", "flat_index", "identifier", "map_body",
-    "matmul", "operations", "padded", "parts_of", "placeholders", "post_order", "read_buffers", "reshaped",
-    "te_lines", "tensor_names", "unflat_indices", "without_zeros",
+    "NumpyProgram", "Operation", "PlaceholderOp", "ScanOp", "Tensor", "attention", "biased", "body_loads",
+    "body_parts", "check_static", "convolve", "convolve_nhwc", "count_flop", "elements", "elementwise",
+    "flat_index", "identifier", "map_body", "matmul", "operations", "padded", "parts_of", "placeholders",
+    "post_order", "read_buffers", "reshaped", "te_lines", "tensor_names", "unflat_indices", "without_zeros",
 ]  # fmt: skip
 
 __getattr__ = on_demand(__name__)

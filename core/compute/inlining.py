@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from pegbox.compute.graph import post_order
 from pegbox.compute.reducer import map_bodies
-from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, parts_of
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, body_loads, body_parts
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.simplify import simplify
-from pegbox.expr.visit import loads, redirect_loads, rewrite, substitute, walk
+from pegbox.expr.visit import redirect_loads, rewrite, substitute, walk
 
 MOST_NODES = 400
 """The size up to which an expression grows: the compiler takes longer than in proportion to it."""
@@ -44,16 +44,12 @@ def inlined(outputs: Sequence[Tensor]) -> list[Tensor]:
     return _rebuilt(outputs, bodies)
 
 
-def _loads(body: Body) -> list[Load]:
-    return [load for expr in body for part in parts_of(expr) for load in loads(part)]
-
-
 def _buffers(body: Body) -> set[Buffer]:
-    return {load.buffer for load in _loads(body)}
+    return {load.buffer for load in body_loads(body)}
 
 
 def _is_read_once(op: ComputeOp, reader: ComputeOp, body: Body) -> bool:
-    places = {str(load) for load in _loads(body) if load.buffer is op.outputs[0].buffer}
+    places = {str(load) for load in body_loads(body) if load.buffer is op.outputs[0].buffer}
     points = math.prod(axis.extent for axis in reader.loop_axes)
     return points * len(places) <= math.prod(axis.extent for axis in op.axis)
 
@@ -74,7 +70,7 @@ def _with_element(op: ComputeOp, element: Expr, reader: ComputeOp, body: Body) -
 
 
 def _size(body: Body) -> int:
-    return sum(1 for expr in body for part in parts_of(expr) for _ in walk(part))
+    return sum(1 for part in body_parts(body) for _ in walk(part))
 
 
 def _rebuilt(outputs: Sequence[Tensor], bodies: dict[ComputeOp, Body]) -> list[Tensor]:

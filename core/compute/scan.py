@@ -12,13 +12,13 @@ from pegbox.compute.ops import attributes, compute, placeholder
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tag import tag_of
-from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, parts_of
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, body_loads
 from pegbox.errors import ComputeError
 from pegbox.expr.affine import linear
 from pegbox.expr.build import as_expr, compare, conjuncts, const, index, logical_and, select
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Load, Select
-from pegbox.expr.visit import Targets, in_front, loads, redirect_loads, substitute
+from pegbox.expr.visit import Targets, in_front, redirect_loads, substitute
 from pegbox.shown import value_text
 
 
@@ -212,7 +212,7 @@ class _Cells:
         for i in inits:
             if any(t.buffer in self.states for op in post_order([i.op]) for t in op.outputs):
                 raise ComputeError(f"{what}: init {i.name} reads a state, which has no rows before the first ones")
-        used = {load.buffer for op in depending for load in _loads(op)}
+        used = {load.buffer for op in depending for load in body_loads(op.body)}
         finals = {u.op for u in updates}
         self.folded = [
             op
@@ -250,7 +250,7 @@ class _Cells:
         """
         own = {t.buffer: cell for cell in self.axes for t in cell.outputs}
         found: list[IterVar] = []
-        for load in _loads(op):
+        for load in body_loads(op.body):
             if load.buffer in self.states:
                 found.append(self._row(op, load, self.time, 1, self.rows))
             elif load.buffer in own:
@@ -307,7 +307,3 @@ class _Cells:
                 for e in body
             ]
         return op.rebuilt(tuple(body))
-
-
-def _loads(op: ComputeOp) -> list[Load]:
-    return [load for expr in op.body for part in parts_of(expr) for load in loads(part)]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from pegbox.compute.axis import IterVar, Range, SizeVar
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.scan_op import ScanOp
-from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, owner, parts_of
+from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, body_parts, owner
 from pegbox.errors import ArgumentError, ComputeError
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import index
@@ -34,7 +34,7 @@ def size_variables(ops: Iterable[Operation]) -> list[SizeVar]:
         extents: list[object] = [extent for tensor in op.outputs for extent in tensor.shape]
         extents += [iv.extent for iv in op.reduce_axis]
         if isinstance(op, ComputeOp):
-            extents += [part for expr in op.body for part in parts_of(expr)]
+            extents += body_parts(op.body)
         for extent in extents:
             if isinstance(extent, Expr):
                 known = [var for var in free_vars(extent) if isinstance(var, SizeVar) and var not in found]
@@ -60,7 +60,7 @@ def _is_sized(op: Operation) -> bool:
         return True
     if not isinstance(op, ComputeOp):
         return False
-    parts = [part for expr in op.body for part in parts_of(expr)]
+    parts = body_parts(op.body)
     return any(isinstance(iv.extent, Expr) for iv in op.reduce_axis) or any(
         type(node) is SizeVar for part in parts for node in walk(part)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from pegbox.compute.axis import IterVar
@@ -347,7 +347,17 @@ def owner(buffer: Buffer) -> Tensor:
 
 def read_buffers(body: tuple[Expr, ...]) -> list[Buffer]:
     """Return the buffers that a computation's expressions read, once for each load."""
-    return [load.buffer for expr in body for part in parts_of(expr) for load in loads(part)]
+    return [load.buffer for load in body_loads(body)]
+
+
+def body_loads(body: Iterable[Expr]) -> list[Load]:
+    """Return every load of a computation's expressions."""
+    return [load for part in body_parts(body) for load in loads(part)]
+
+
+def body_parts(body: Iterable[Expr]) -> list[Expr]:
+    """Return the plain expressions of a computation's, in order."""
+    return [part for expr in body for part in parts_of(expr)]
 
 
 def parts_of(expr: Expr) -> tuple[Expr, ...]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from functools import cached_property
 
-from pegbox.compute.tensor import ComputeOp, parts_of
+from pegbox.compute.tensor import ComputeOp, body_loads
 from pegbox.expr.nodes import Buffer, Load
-from pegbox.expr.visit import loads
 from pegbox.graph import kind
 from pegbox.graph.graph import Node, Value
 
@@ -80,7 +79,7 @@ class NodeAccess:
 
 def _loads(op: ComputeOp) -> dict[Buffer, list[Load]]:
     found: dict[Buffer, list[Load]] = {}
-    for load in (load for expr in op.body for part in parts_of(expr) for load in loads(part)):
+    for load in body_loads(op.body):
         found.setdefault(load.buffer, []).append(load)
     return found
 

@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
-from pegbox.compute import ComputeOp, IterVar, Operation, ScanOp, elements, operations, parts_of
-from pegbox.expr import Binary, Buffer, Call, Const, Expr, Load, Select, Var, children, free_vars, linear, loads
+from pegbox.compute import ComputeOp, IterVar, Operation, ScanOp, body_loads, body_parts, elements, operations
+from pegbox.expr import Binary, Buffer, Call, Const, Expr, Load, Select, Var, children, free_vars, linear
 
 SLOW_OF_ANSOR = frozenset({"exp"})
 """The intrinsics that Ansor's system does not compute again."""
@@ -103,11 +103,7 @@ def _reads_own_element(reader: ComputeOp, op: ComputeOp) -> bool:
 @lru_cache(maxsize=1024)  # sketches have most operations in common
 def loads_of(op: ComputeOp) -> tuple[Load, ...]:
     """Return every load of an operation's body."""
-    return tuple(load for part in _parts(op) for load in loads(part))
-
-
-def _parts(op: ComputeOp) -> list[Expr]:
-    return [part for expr in op.body for part in parts_of(expr)]
+    return tuple(body_loads(op.body))
 
 
 def panel_axis(load: Load) -> Expr | None:
@@ -162,7 +158,7 @@ def is_strictly_inlineable(op: ComputeOp, slow: frozenset[str] = SLOW_OF_ANSOR) 
     Args:
         slow: intrinsics that are not.
     """
-    if any(_has_branch_or_call(part, slow) for part in _parts(op)):
+    if any(_has_branch_or_call(part, slow) for part in body_parts(op.body)):
         return False
     found = [axis_positions(op.axis, load) for load in loads_of(op)]
     return all(each is not None and each == sorted(set(each)) for each in found)
