@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pegbox.checks import check_callable, check_instance, check_list, check_mapping, near_names
@@ -405,7 +405,7 @@ class Task:
         return error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Task, (self.template, self.args, self.kwargs, self.target)
+        return partial(Task, accuracy=self.given_accuracy), (self.template, self.args, self.kwargs, self.target)
 
 
 def create_task(

@@ -289,6 +289,12 @@ def test_tasks_can_be_pickled(ref: str) -> None:
     assert copy.show_ir(copy.space.get(config.index)) == task.show_ir(config)
 
 
+@pytest.mark.parametrize("accuracy", [None, 1e-3])
+def test_a_pickled_task_keeps_its_accuracy(accuracy: float | None) -> None:
+    copy = pickle.loads(pickle.dumps(create_task("matmul", args=(4, 5, 6), accuracy=accuracy)))
+    assert copy.given_accuracy == accuracy
+
+
 def test_a_task_from_a_file_can_be_unpickled_in_another_process(tmp_path: Path) -> None:
     path = tmp_path / "some_templates.py"
     path.write_text(FILE.read_text().replace('"test_rows', '"test_elsewhere'))
