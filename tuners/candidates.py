@@ -63,7 +63,7 @@ class CandidatePool:
         return found
 
     def neighbors(self, rows: Digits, *, but: Set[bytes], cross: bool = False) -> Digits:
-        """Return new candidates next to `rows` whose keys are not in `but`; none where the space is looked at whole anyway.
+        """Return new candidates next to `rows` whose keys are not in `but`; none where all of the space is looked at.
 
         With `cross`, half of them are crossed with the rows: a step of one number at a time does not follow a valley.
         """
