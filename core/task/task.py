@@ -16,14 +16,14 @@ from pegbox.codegen.program import Program
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.continuity import is_continuous
 from pegbox.compute.flop import count_flop
-from pegbox.compute.subscripts import check_subscripts, has_indirect_reads
-from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorBuffer
-from pegbox.errors import ArgumentError, ComputeError, PegboxError, ScheduleError, TargetError, TemplateError
+from pegbox.compute.subscripts import has_indirect_reads
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.errors import ArgumentError, ComputeError, ScheduleError, TargetError, TemplateError
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
-from pegbox.origin import definition_of, explained, located
+from pegbox.origin import definition_of
 from pegbox.schedule.schedule import Schedule
-from pegbox.schedule.te.replay import check_arguments, replay
+from pegbox.schedule.te.replay import replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.shown import value_text
 from pegbox.space import ConfigSpace
@@ -36,6 +36,7 @@ from pegbox.task.group import TaskGroup
 from pegbox.task.implementations import ALL, ImplementationNames, implementations_of
 from pegbox.task.speed_text import bytes_of
 from pegbox.task.template import Template
+from pegbox.task.template_run import check_result, run_template
 from pegbox.task.workload import generated_template, template_of
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Task:
         self.given_accuracy = None if accuracy is None else check_accuracy(accuracy)
         declaring = TemplateConfig(target, self.given_accuracy)
         made, self._tensors = self._run(declaring)
-        self._check_arguments(made)
+        check_result(self.template, made, self._tensors)
         self.space: ConfigSpace = declaring.space
         self._declared_flop = declaring.flop
         self.prefers_first = declaring.prefers_first
@@ -341,54 +342,7 @@ class Task:
         return re.sub(r"\W", "_", self.name)
 
     def _run(self, cfg: TemplateConfig) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
-        try:
-            made = self.template(cfg, *self.args, **self.kwargs)
-        except (Exception, SystemExit) as error:  # sys.exit() in a template ends that run of it, not the search
-            if self.template.remedy and type(cfg).__name__ in str(error):  # a shape with a cfg in it
-                raise self.template.without_cfg() from error
-            if isinstance(error, PegboxError):
-                located(error)
-                raise
-            raised = TemplateError(
-                f"template {self.name} with {self.workload[1]} raised {explained(error)}{self.template.remedy}"
-            )
-            raise located(raised, error) from error
-        if isinstance(made, Schedule):
-            made = (made, [b.tensor if isinstance(b, TensorBuffer) else b for b in made.func.params])
-        if not (
-            isinstance(made, tuple)
-            and len(made) == 2
-            and isinstance(made[0], TESchedule | Schedule)
-            and isinstance(made[1], Sequence)
-        ):
-            raise self._malformed(f" returned {made!r}; {self.template.returns}")
-        tensors = tuple(made[1])
-        for tensor in tensors:
-            if not isinstance(tensor, Tensor):
-                raise self._malformed(f": argument {tensor!r} is not a tensor")
-        if isinstance(made[0], Schedule) and made[0].func.params != tuple(t.buffer for t in tensors):
-            raise self._malformed(
-                f" returned the arguments {[t.name for t in tensors]}, but its schedule's are "
-                f"{[b.name for b in made[0].func.params]}, in this order; return the schedule alone"
-            )
-        return made[0], tensors
-
-    def _check_arguments(self, made: TESchedule | Schedule) -> None:
-        """Raise `TemplateError` where a tensor is missing from the arguments: not in each trial only.
-
-        And `ComputeError` where the computation reads beyond one.
-        """
-        try:
-            check_subscripts([t.op for t in self._tensors])
-        except ComputeError as error:
-            error.source = error.source or definition_of(self.template.function)
-            raise
-        if isinstance(made, Schedule):
-            return  # whose arguments are its own
-        try:
-            check_arguments(made, self._tensors)
-        except ScheduleError as error:
-            raise self._malformed(f" returned a schedule with arguments that don't fit it: {error}") from error
+        return run_template(self.template, cfg, self.args, self.kwargs)
 
     def _check_numpy(self) -> None:
         """Raise `TemplateError` for NumPy code that is not Python, or has unknown names: not after the search only."""
@@ -397,12 +351,6 @@ class Task:
         except TemplateError as error:
             error.source = definition_of(self.template.function)
             raise
-
-    def _malformed(self, why: str) -> TemplateError:
-        """Return the error of a template that returned, at its definition."""
-        error = TemplateError(f"template {self.name}{why}")
-        error.source = definition_of(self.template.function)
-        return error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Task, accuracy=self.given_accuracy), (self.template, self.args, self.kwargs, self.target)
