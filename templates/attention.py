@@ -57,7 +57,7 @@ def attention(
     """
     p = attention_of(batch, heads, n_q, n_k, d, kv_heads, causal, scale, d_v, dtype, layout, bias, cfg.target)
     names = ["QKV"] if p.layout.is_joined else ["Q", "K", "V"]
-    arrays = [te.placeholder(shape, dtype, name) for shape, name in zip(p.layout.shapes(p.sizes), names, strict=True)]
+    arrays = [te.placeholder(shape, dtype, name) for shape, name in zip(p.layout.shapes(p), names, strict=True)]
     added = None if p.bias is None else te.placeholder(p.bias_shape, dtype, "bias")
     inputs = [*arrays, *([] if added is None else [added])]
     cfg.add_flop(p.flop)

@@ -19,27 +19,15 @@ BIAS_AXES = "BHN"
 
 
 @dataclass(frozen=True)
-class Attention:
+class Attention(AttentionSizes):
     """softmax(Q · Kᵀ · scale) · V, `n_q` queries of `heads` heads, `n_k` keys and values of `kv_heads` heads."""
 
-    batch: int
-    heads: int
-    n_q: int
-    n_k: int
-    d: int
-    kv_heads: int
     causal: bool
     scale: float
-    d_v: int
     layout: HeadLayout
     bias: str | None
     dtype: str
     target: Target
-
-    @property
-    def sizes(self) -> AttentionSizes:
-        """The extents."""
-        return AttentionSizes(self.batch, self.heads, self.n_q, self.n_k, self.d, self.kv_heads, self.d_v)
 
     @property
     def bias_shape(self) -> tuple[int, ...]:

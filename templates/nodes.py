@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -115,7 +116,7 @@ def attention(node: Node, constants: Constants, target: Target) -> NodeTask | No
     count = 1 if layout.is_joined else 3
     sizes = layout.sizes([value.shape for value in first.inputs[:count]])
     bias = first.inputs[count:]
-    arguments = {**sizes._asdict(), **first.attributes, "dtype": first.inputs[0].dtype}
+    arguments = {**asdict(sizes), **first.attributes, "dtype": first.inputs[0].dtype}
     if bias:
         arguments["bias"] = "".join(axis for axis, extent in zip("BHN", bias[0].shape, strict=False) if extent > 1)
     return _node_task(node, "attention", arguments, target, list(map(Argument, first.inputs)))

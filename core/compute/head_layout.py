@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from pegbox.compute.ops import compute, max, reduce_axis, sum
 from pegbox.compute.tensor import Tensor
@@ -20,7 +19,8 @@ LOWEST_SCORE = {"float32": -3e38, "float64": -1e308}
 """The score of a key that a query does not see, by type; finite, so that differences of two are zero."""
 
 
-class AttentionSizes(NamedTuple):
+@dataclass(frozen=True)
+class AttentionSizes:
     """The extents of an attention: `n_q` queries of `heads` heads, `n_k` keys and values of `kv_heads` heads."""
 
     batch: int
@@ -71,8 +71,9 @@ class HeadLayout:
         Raises:
             ComputeError: parts of one array with different shapes.
         """
-        batch, heads, n_q, n_k, d, kv_heads, d_v = sizes
-        shapes = [self.shape(batch, heads, n_q, d), *(self.shape(batch, kv_heads, n_k, width) for width in (d, d_v))]
+        of = sizes
+        keys = (self.shape(of.batch, of.kv_heads, of.n_k, width) for width in (of.d, of.d_v))
+        shapes = [self.shape(of.batch, of.heads, of.n_q, of.d), *keys]
         if not self.is_joined:
             return shapes
         if len(set(shapes)) > 1:

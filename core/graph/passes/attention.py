@@ -257,11 +257,12 @@ def _arrays(
 ) -> tuple[tuple[Value, ...], float, int]:
     """Return the arrays that have the operands in a layout, the scale, and the nodes that need not run; -1 for none."""
     none = (), 1.0, -1
-    batch, heads, n_q, n_k, d, kv_heads, d_v = sizes
-    if layout.is_joined and (n_q, d) != (n_k, d_v):
+    of = sizes
+    if layout.is_joined and (of.n_q, of.d) != (of.n_k, of.d_v):
         return none
     chosen = []
-    extents = ((batch, heads, n_q, d), (batch, kv_heads, n_k, d), (batch, kv_heads, n_k, d_v))
+    keys = ((of.batch, of.kv_heads, of.n_k, width) for width in (of.d, of.d_v))
+    extents = ((of.batch, of.heads, of.n_q, of.d), *keys)
     for part, (own, found) in enumerate(zip(extents, places, strict=True)):
         steps, start = _expected(layout, own, part)
         size = prod(layout.shape(*own))
