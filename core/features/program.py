@@ -271,7 +271,8 @@ class ProgramFeatures:
             if not self._holds(leaf, member):
                 self._pin(self._culprits(leaf, row, member))
                 return
-        _passed[self._author] += 1
+        if not self._pinned:
+            _passed[self._author] += 1
 
     def _untraceable(self, row: Digits) -> Sequence[int]:
         """List the knobs that fail a run when they alone are traced; all if it takes several."""

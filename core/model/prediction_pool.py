@@ -72,7 +72,9 @@ class PredictionPool:
         if not isinstance(reply, bytes) or not reply:
             return None
         digits, program = pickle.loads(reply)
-        return task.space.config(digits), program
+        return task.space.config(digits), program._replace(
+            target=task.target
+        )  # it travels with all features written out
 
     def _start(self, place: int) -> Worker:
         return Worker(_JOBS, warm=_JOBS, cores=self._cores, most_reply=_MOST_REPLY)
