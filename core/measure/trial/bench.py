@@ -69,7 +69,7 @@ class Bench:
         """
         args = task.arguments()
         try:
-            inputs = make_inputs(args, seed=seed, given=given)
+            inputs = inputs_of(task, seed=seed, given=given)
             expected = exact_outputs(task, inputs)
         except IndexOutOfBounds as error:
             raise MeasureError(f"{error}{about_random(error.inputs, given=given)}") from error
@@ -105,7 +105,7 @@ def _fresh(task: Task, *, seed: int, given: Mapping[str, Array]) -> Values | Non
     args = task.arguments()
     if all(spec.is_output or spec.name in given for spec in args):
         return None
-    inputs = make_inputs(args, seed=seed + 1, given=given)
+    inputs = inputs_of(task, seed=seed + 1, given=given)
     try:
         return Values(tuple(inputs), exact_outputs(task, inputs))
     except (IndexOutOfBounds, MemoryError):
@@ -128,6 +128,26 @@ def exact_outputs(task: Task, inputs: Sequence[Array]) -> tuple[Array, ...]:
     tolerance = Tolerance.of(plain, flop=task.flop)
     pairs = zip(exact, plain, strict=True)
     return tuple(wide if difference("", wide, own, tolerance) is None else own for wide, own in pairs)
+
+
+def inputs_of(task: Task, *, seed: int, given: Mapping[str, Array] | None = None) -> list[Array]:
+    """Make random arrays for the inputs of a task, as `make_inputs` does.
+
+    An input that the kernels take packed is made of random values as they are before: random ones in their place may
+    have errors of another size, as in place of transformed filters.
+    """
+    args, base = task.arguments(), task.base
+    arguments = base.workload[1]
+    found, pack = base.template.unpacked(arguments), base.template.packer(arguments)
+    if found is None or pack is None:
+        return make_inputs(args, seed=seed, given=given)
+    name, plain = found
+    original = type(base)(base.template, (), plain, base.target).arguments()
+    place = next(place for place, spec in enumerate(original) if spec.name == name)
+    if args[place].name in (given or {}):
+        return make_inputs(args, seed=seed, given=given)
+    (array,) = make_inputs([original[place]], seed=seed)
+    return make_inputs(args, seed=seed, given={**(given or {}), args[place].name: pack(base, array, {})})
 
 
 def make_inputs(args: Sequence[ArgSpec], *, seed: int, given: Mapping[str, Array] | None = None) -> list[Array]:
