@@ -17,6 +17,7 @@ from pegbox.measure.trial.check import Array, Tolerance, difference
 
 if TYPE_CHECKING:
     from pegbox.codegen import ArgSpec
+    from pegbox.task.packing import Pack
     from pegbox.task.task import Task
 
 _FILE = "bench.pickle"
@@ -136,18 +137,34 @@ def inputs_of(task: Task, *, seed: int, given: Mapping[str, Array] | None = None
     An input that the kernels take packed is made of random values as they are before: random ones in their place may
     have errors of another size, as in place of transformed filters.
     """
-    args, base = task.arguments(), task.base
+    args, original = task.arguments(), _packed_input(task)
+    if original is None or args[original.place].name in (given or {}):
+        return make_inputs(args, seed=seed, given=given)
+    (array,) = make_inputs([original.spec], seed=seed)
+    packed = {args[original.place].name: original.pack(task.base, array, {})}
+    return make_inputs(args, seed=seed, given={**(given or {}), **packed})
+
+
+class _PackedInput(NamedTuple):
+    """The place of an input that kernels take packed, the array that it is made of, and the function that packs it."""
+
+    place: int
+    spec: ArgSpec
+    pack: Pack
+
+
+def _packed_input(task: Task) -> _PackedInput | None:
+    """Find the input of a task that its kernels take packed; None for other tasks, and a user's own class."""
+    base = getattr(task, "base", None)
+    if base is None:
+        return None
     arguments = base.workload[1]
     found, pack = base.template.unpacked(arguments), base.template.packer(arguments)
     if found is None or pack is None:
-        return make_inputs(args, seed=seed, given=given)
+        return None
     name, plain = found
-    original = type(base)(base.template, (), plain, base.target).arguments()
-    place = next(place for place, spec in enumerate(original) if spec.name == name)
-    if args[place].name in (given or {}):
-        return make_inputs(args, seed=seed, given=given)
-    (array,) = make_inputs([original[place]], seed=seed)
-    return make_inputs(args, seed=seed, given={**(given or {}), args[place].name: pack(base, array, {})})
+    specs = type(base)(base.template, (), plain, base.target).arguments()
+    return next(_PackedInput(place, spec, pack) for place, spec in enumerate(specs) if spec.name == name)
 
 
 def make_inputs(args: Sequence[ArgSpec], *, seed: int, given: Mapping[str, Array] | None = None) -> list[Array]:
