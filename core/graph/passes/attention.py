@@ -9,7 +9,8 @@ from math import prod
 
 import numpy as np
 
-from pegbox.compute.head_layout import LOWEST_SCORE, PARTS, AttentionSizes, HeadLayout
+from pegbox.compute.attention import LOWEST_SCORE
+from pegbox.compute.head_layout import PARTS, AttentionSizes, HeadLayout
 from pegbox.compute.movement import flat_index
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.nodes import Binary, Expr, Var
