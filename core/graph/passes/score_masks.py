@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pegbox.compute.head_layout import LOWEST_SCORE
+from pegbox.compute.attention import LOWEST_SCORE
 from pegbox.compute.ops import compute as computed
 from pegbox.compute.tensor import Tensor
 from pegbox.expr.build import const
