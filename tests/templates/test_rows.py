@@ -63,13 +63,20 @@ def test_the_program_of_a_softmax(golden: Callable[[object], None]) -> None:
     golden(task.show_ir(task.space.get(task.space.size - 1)))
 
 
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+def test_rows_that_the_second_cache_does_not_hold_are_read_ahead(name: str) -> None:
+    for n, is_ahead in (64, False), (8192, True):
+        task = pb.create_task(name, args=(n, 256), target=TARGET)
+        assert ("prefetch" in task.show_ir(task.space.get(0))) == is_ahead
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
         ((0, 4), "softmax: n=0 is not a size"),
         ((4, 2.5), r"m=2\.5 is not an integer"),
         ((4, 4, "int32"), "softmax: dtype='int32'; give a type of floats"),
-        ((1 << 40, 1 << 20), "an array of more than"),
+        ((1 << 40, 1 << 20), r"an array of 1099511627776 × 1048576 float32 has more than 2\^47 bytes"),
     ],
 )
 def test_bad_arguments_are_refused(args: tuple[Any, ...], message: str) -> None:
