@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pegbox.search.models import prediction
-from pegbox.search.models.prediction import predicted_configs
+from pegbox.search.models.prediction import lowered_predictions, predicted_configs
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 ARGUMENTS = {
@@ -103,6 +103,7 @@ def test_packed_weights_packs_once_and_agrees_with_numpy(run_here: Here) -> None
 def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """First calls of operators compare few configurations."""
     monkeypatch.setattr(prediction, "predicted_configs", partial(predicted_configs, candidates=8))
+    monkeypatch.setattr(prediction, "lowered_predictions", partial(lowered_predictions, candidates=8))
 
 
 def test_kmeans_agrees_with_numpy_and_prints_both_times(run_here: Here, few_candidates: None) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from inspect import isroutine
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,13 @@ CHECKED = 4
 CHECKED_LATER = 32
 """The later classes that are checked, each whose number is a multiple: a template hides things often if it does."""
 
+TRUSTED = 16
+"""The checked classes of a template, of all its tasks in this process, until only the first of another task and later
+ones are checked."""
+
+_passed: Counter[object] = Counter()
+"""The classes of each author of schedules that were checked, and described rightly."""
+
 BEGINNINGS = 8
 """The random configurations for each class that a sample begins with."""
 
@@ -78,6 +87,7 @@ class ProgramFeatures:
     def __init__(self, task: Task) -> None:
         self.task = check_instance("task", task, Task, "a task from pegbox.create_task").base
         self._machine = Machine.of(task.target)
+        self._author = _author(self.task)
         self._pinned: frozenset[int] = frozenset()
         self._pool: Digits | None = None
         self._start()
@@ -94,6 +104,10 @@ class ProgramFeatures:
     def pinned(self) -> frozenset[int]:
         """The positions of the knobs whose values cannot be traced: each value makes a class of its own."""
         return self._pinned
+
+    @property
+    def _is_trusted(self) -> bool:
+        return _passed[self._author] >= TRUSTED
 
     @property
     def num_classes(self) -> int:
@@ -203,7 +217,8 @@ class ProgramFeatures:
         """Find the same first classes for any first question, so that the answers don't depend on it."""
         if not self._primed:
             self._primed = True
-            self._classified(np.ascontiguousarray(self._sampled()[:, :PRIMING]))
+            count = 1 if self._is_trusted else PRIMING
+            self._classified(np.ascontiguousarray(self._sampled()[:, :count]))
 
     def _columns(self, digits: Digits) -> Digits:
         """Check rows, and make columns of the configurations that they mean."""
@@ -246,7 +261,8 @@ class ProgramFeatures:
         except Conflict as conflict:
             self._pin(self._astray(conflict.other.row, row))
             return
-        if leaf.number >= CHECKED and leaf.number % CHECKED_LATER:
+        first = 1 if self._is_trusted else CHECKED
+        if leaf.number >= first and leaf.number % CHECKED_LATER:
             return
         if traces and not self._holds(leaf, row):
             self._pin(range(len(row)))  # the template has asked for the type of a number, of an unknown knob
@@ -255,6 +271,8 @@ class ProgramFeatures:
             if not self._holds(leaf, member):
                 self._pin(self._culprits(leaf, row, member))
                 return
+        if not self._pinned:
+            _passed[self._author] += 1
 
     def _untraceable(self, row: Digits) -> Sequence[int]:
         """List the knobs that fail a run when they alone are traced; all if it takes several."""
@@ -265,6 +283,7 @@ class ProgramFeatures:
     def _pin(self, knobs: Iterable[int]) -> None:
         """Stop tracing the values of these knobs: from now on, each value makes a class of its own."""
         self._pinned |= frozenset(knobs)
+        _passed.pop(self._author, None)
         self._start()
 
     def _members(self, leaf: Leaf, row: Digits) -> Digits:
@@ -367,6 +386,14 @@ def without_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _author(task: Task) -> object:
+    """Return the author of a task's schedules: the code of a template, or a kind of space generators."""
+    if task.code:
+        return task.code
+    made_by = getattr(task.template.function, "generator", task.template.function)
+    return made_by if isroutine(made_by) else type(made_by)
 
 
 def _to_blame(one: Digits, other: Digits, is_wrong: Callable[[Digits], bool]) -> list[int]:

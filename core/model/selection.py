@@ -24,6 +24,7 @@ from pegbox.measure.trial.bench import make_inputs
 from pegbox.model.latency import preferred
 from pegbox.model.model_task import ModelTask, model_tasks
 from pegbox.model.node_task import NodeTask
+from pegbox.model.prediction_pool import Predicted, PredictionPool
 from pegbox.operators.call_key import CallKey
 from pegbox.operators.choice import fastest, made_of_stored, times_in_turns
 from pegbox.operators.implementation import Origin
@@ -31,7 +32,7 @@ from pegbox.operators.kept import KeptProgram, keep_program, kept_program
 from pegbox.records.history import History
 from pegbox.records.in_effect import in_effect
 from pegbox.records.record import plain
-from pegbox.search.models.prediction import PREDICTED, TRIED, predicted_configs
+from pegbox.search.models.prediction import PREDICTED, TRIED, lowered_predictions
 from pegbox.space import Config
 from pegbox.store import TuningStore
 from pegbox.task.task import Task
@@ -139,10 +140,14 @@ def select_fastest(
     """
     places = {id(node): number for number, task in enumerate(tasks) for node in task.nodes}
     calls = [Counter(places[id(node)] for node in computed_nodes(graph)) for graph in graphs]
+    used = [number for number in range(len(tasks)) if any(number in each for each in calls)]
     # LLVM runs in a process of its own: while it compiles a kernel, the next one is predicted here.
-    with ThreadPoolExecutor(1, "pegbox-llvm") as compiler:
-        used = [number for number in range(len(tasks)) if any(number in each for each in calls)]
-        known = {number: _Compilation(tasks[number], knowledge, compiler) for number in used}
+    with PredictionPool(len(used)) as predictions, ThreadPoolExecutor(1, "pegbox-llvm") as compiler:
+        known: dict[int, _Compilation] = {}
+        for number in used:
+            known[number] = _Compilation(tasks[number], knowledge, predictions, compiler)
+            if len(graphs) == 1:  # it will be wanted
+                known[number].start()
         chosen = next((n for n, each in enumerate(calls) if all(known[number].is_kept for number in each)), None)
         wanted = list(dict.fromkeys(number for each in calls for number in each)) if chosen is None else calls[chosen]
         for number in wanted:
@@ -190,20 +195,27 @@ class _Compilation:
         is_kept: True where an earlier process has put the kernel into the store.
     """
 
-    def __init__(self, task: ModelTask, knowledge: Knowledge, compiler: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, task: ModelTask, knowledge: Knowledge, predictions: PredictionPool, compiler: ThreadPoolExecutor
+    ) -> None:
         self._task, self._store, self._compiler = task, knowledge.store, compiler
+        self._predictions = predictions
+        self._predicted_apart: dict[int, Future[Predicted | None]] = {}
         self._measured = knowledge.best(task)
         self._found = self._kept()
         self._refused: PegboxError | None = None
-        self._candidates: Iterator[tuple[int, Config]] = iter(())
+        self._candidates: Iterator[tuple[int, Config, Program | None]] = iter(())
         self._running: tuple[int, Config, Future[CompiledProgram]] | None = None
+        self._is_started = False
         self.is_kept = self._found is not None
 
     def start(self) -> None:
-        """Begin to compile, unless the kernel is in the store."""
-        if self._found is None:
+        """Begin to compile, unless the kernel is in the store or this was done before."""
+        if self._found is None and not self._is_started:
+            self._is_started = True
             self._candidates = self._configurations()
-            self._start_next()
+            if not self._start_apart():
+                self._start_next()
 
     def kernel(self) -> _Kernel:
         """Wait for the kernel, and compile another configuration where one is refused.
@@ -211,6 +223,12 @@ class _Compilation:
         Raises:
             CompileError: none can be compiled.
         """
+        if self._found is None and self._predicted_apart:
+            first = self._result_apart(min(self._predicted_apart))
+            if first is None:
+                self._start_next()
+            else:
+                self._found = self._fastest(first)
         while self._found is None:
             if self._running is None:
                 message = f"no kernel for {self._task.name} can be compiled: tried {self._task.task!r}"
@@ -232,6 +250,21 @@ class _Compilation:
             key = _call_key(task, self._store)
             keep_program(key, kernel.program, task, kernel.config, tuned=kernel.origin == "tuned", store=self._store)
 
+    def _start_apart(self) -> bool:
+        """Let other processes predict the kernels that come first; False where none can."""
+        if self._measured is not None or not self._predictions.size:
+            return False
+        tasks = [each.task for each in self._task.implementations]
+        templates = _first_of_each_template(tasks)
+        for number in templates if 0 in templates else [0]:
+            if (made := self._predictions.submit(tasks[number])) is not None:
+                self._predicted_apart[number] = made
+        return 0 in self._predicted_apart
+
+    def _result_apart(self, number: int) -> _Kernel | None:
+        made = self._predicted_apart[number].result() if number in self._predicted_apart else None
+        return None if made is None else _Kernel(number, made[0], PREDICTED, made[1])
+
     def _fastest(self, first: _Kernel) -> _Kernel:
         """Time the predicted kernel beside those of other templates: predictions do not compare implementations."""
         tasks = [each.task for each in self._task.implementations]
@@ -245,11 +278,13 @@ class _Compilation:
 
     def _predicted(self, number: int) -> _Kernel | None:
         """Compile the best predicted configuration of an implementation; None where none can be compiled."""
+        if (made := self._result_apart(number)) is not None:
+            return made
         task = self._task.implementations[number].task
         try:
-            for config in islice(predicted_configs(task), TRIED):
+            for config, program in islice(lowered_predictions(task), TRIED):
                 with suppress(*REFUSED):
-                    return _Kernel(number, config, PREDICTED, compile_program(task.lower(config)))
+                    return _Kernel(number, config, PREDICTED, compile_program(program or task.lower(config)))
         except SpaceError:  # of a template without a valid configuration
             pass
         return None
@@ -257,27 +292,27 @@ class _Compilation:
     def _start_next(self) -> None:
         """Let LLVM begin with the next configuration that can be lowered."""
         self._running = None
-        for number, config in self._candidates:
+        for number, config, lowered in self._candidates:
             task = self._task.numbered(number).task
             try:
-                program: Program = task.lower(config)
+                program = lowered or task.lower(config)
             except REFUSED as error:
                 self._refuse(config, error)
                 continue
             self._running = number, config, self._compiler.submit(compile_program, program)
             return
 
-    def _configurations(self) -> Iterator[tuple[int, Config]]:
+    def _configurations(self) -> Iterator[tuple[int, Config, Program | None]]:
         """Yield the measured configuration, predicted ones of the implementations in their order, then the default."""
         if self._measured is not None:
-            yield self._measured.number, self._measured.config
+            yield self._measured.number, self._measured.config, None
         for number, each in enumerate(self._task.implementations):
             try:
-                for config in islice(predicted_configs(each.task), TRIED):
-                    yield number, config
+                for config, program in islice(lowered_predictions(each.task), TRIED):
+                    yield number, config, program
             except SpaceError as error:  # of a template without a valid configuration
                 self._refused = self._refused or error
-        yield len(self._task.implementations), self._task.default.task.space.get(0)
+        yield len(self._task.implementations), self._task.default.task.space.get(0), None
 
     def _refuse(self, config: Config, error: PegboxError) -> None:
         self._refused = self._refused or error
@@ -335,5 +370,10 @@ def _call_key(task: Task, store: TuningStore) -> CallKey:
 
 def total_cost(tasks: Sequence[ModelTask], knowledge: Knowledge) -> float:
     """Sum up the best measured seconds of all calls; infinity where a task was not measured."""
-    found = ((task.calls, knowledge.best(task)) for task in tasks)
-    return sum(math.inf if choice is None else calls * choice.cost for calls, choice in found)
+    total = 0.0
+    for task in tasks:
+        choice = knowledge.best(task)
+        if choice is None:
+            return math.inf
+        total += task.calls * choice.cost
+    return total

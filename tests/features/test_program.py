@@ -6,6 +6,7 @@ import copy
 import functools
 import json
 import pickle
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -133,6 +134,44 @@ def test_a_number_that_leaves_arithmetic_is_pinned_where_it_does(text: Callable[
     features = right_classes(written_with(text))
     assert not features.pinned
     assert features.num_classes == 6  # three values of f, each with a g that is above 2 or not
+
+
+def checks_of(task: Task, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Count the classes that are checked for the features of a few configurations."""
+    checked = 0
+    holds = ProgramFeatures._holds
+
+    def counted(self: ProgramFeatures, *of: Any) -> bool:
+        nonlocal checked
+        checked += 1
+        return holds(self, *of)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ProgramFeatures, "_holds", counted)
+        ProgramFeatures(task)(task.space.sample(12, np.random.default_rng(0)))
+    return checked
+
+
+def test_a_template_that_was_described_rightly_is_checked_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "_passed", Counter())
+    monkeypatch.setattr(program, "TRUSTED", 4)
+    task = written_with(lambda n: "-" * n)
+    before, *_, after = [checks_of(task, monkeypatch) for _ in range(4)]
+    assert 0 < after < before
+
+
+def test_a_template_that_was_described_wrongly_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "_passed", Counter())
+    monkeypatch.setattr(program, "TRUSTED", 4)
+    seen: list[int] = []
+
+    def text(n: int) -> str:
+        seen.append(int(n))
+        return "-" * (len(seen) % 2)
+
+    task = written_with(text)
+    ProgramFeatures(task)(task.space.sample(12, np.random.default_rng(0)))
+    assert not program._passed
 
 
 def test_a_template_that_remembers_its_runs_costs_a_pinned_knob() -> None:

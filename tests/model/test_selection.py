@@ -80,7 +80,7 @@ def test_a_second_process_compiles_nothing(model: Model, tmp_path: Path, monkeyp
     store = TuningStore(tmp_path)
     pb.compile_model(model, target=TARGET, store=store)
     monkeypatch.setattr(selection, "compile_program", lambda program: pytest.fail(f"{program.name} is compiled"))
-    monkeypatch.setattr(selection, "predicted_configs", lambda task: pytest.fail(f"{task.name} is predicted"))
+    monkeypatch.setattr(selection, "lowered_predictions", lambda task: pytest.fail(f"{task.name} is predicted"))
     (y,) = pb.compile_model(layers(), target=TARGET, store=store)(X)
     np.testing.assert_allclose(y, reference(model, X), rtol=1e-5)
 
@@ -259,7 +259,7 @@ def test_the_default_schedule_is_used_where_nothing_else_can_be_compiled(
         tried.append(task.name)
         raise pb.errors.SpaceError("no configuration is valid")
 
-    monkeypatch.setattr(selection, "predicted_configs", refused)
+    monkeypatch.setattr(selection, "lowered_predictions", refused)
     module = pb.compile_model(model, target=TARGET, store=None)
     np.testing.assert_allclose(module(X)[0], reference(model, X), rtol=1e-5)
     assert tried

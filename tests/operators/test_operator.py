@@ -207,7 +207,7 @@ def test_a_prediction_that_cannot_be_compiled_falls_to_the_next(
     monkeypatch.setattr(kernel, "build", build_third)
     np.testing.assert_allclose(product(A, B), A @ B)
     assert len(refused) == 2
-    monkeypatch.setattr(prediction, "predicted_configs", lambda task: iter(()))
+    monkeypatch.setattr(prediction, "lowered_predictions", lambda task: iter(()))
     with pytest.raises(CompileError, match="none of the 16 best predicted configurations"):
         product(A[:1], B)
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from pegbox.codegen.compiled import COMPILE_SECONDS
-from pegbox.codegen.program import MOST_STRAIGHT
+from pegbox.codegen.program import MOST_STRAIGHT, Program
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import REFUSED, CompileError, PegboxError, RecordError
 from pegbox.features import ProgramFeatures, program_features
@@ -71,21 +71,26 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
         SpaceError: no configuration of the space is valid.
         RecordError: the file of the model is damaged.
     """
+    return (config for config, _ in lowered_predictions(task, candidates=candidates))
+
+
+def lowered_predictions(task: Task, *, candidates: int = CANDIDATES) -> Iterator[tuple[Config, Program | None]]:
+    """Yield what `predicted_configs` yields, each with its program where that was looked at and is not slow."""
     alone, cores = _of_one_core(task), task.target.num_cores
     search = ModelSearch(
         program_features(alone), lambda features: _scores(alone, cores, features), np.random.default_rng(0)
     )
+    if task.prefers_first:
+        first = _with_threads(task, alone, np.array([alone.space.get(0).digits]))
+        yield from ((config, None) for config in map(task.space.config, first))
     ranked = map(task.space.config, _with_threads(task, alone, search.ranked(candidates)))
     doomed = []
-    if task.prefers_first:
-        yield from map(task.space.config, _with_threads(task, alone, np.array([alone.space.get(0).digits])))
     for config in islice(ranked, GUARDED):
-        if is_doomed(task, config):
+        if (program := _promising_program(task, config)) is None:
             doomed.append(config)
         else:
-            yield config
-    yield from doomed
-    yield from ranked
+            yield config, program
+    yield from ((config, None) for config in (*doomed, *ranked))
 
 
 def _scores(task: Task, cores: int, features: Features) -> Floats:
@@ -156,9 +161,9 @@ def compiled_predictions(task: Task, *, timeout: float = COMPILE_SECONDS) -> Ite
 
     failure: PegboxError | None = None
     compiled = False
-    for config in islice(predicted_configs(task), TRIED):
+    for config, program in islice(lowered_predictions(task), TRIED):
         try:
-            kernel = build(task.lower(config), timeout=timeout)
+            kernel = build(program or task.lower(config), timeout=timeout)
         except REFUSED as error:
             failure = error
             continue
@@ -171,7 +176,12 @@ def compiled_predictions(task: Task, *, timeout: float = COMPILE_SECONDS) -> Ite
 
 
 def is_doomed(task: Task, config: Config) -> bool:
-    """Check if the program of a configuration cannot be lowered, or is slow whatever else it does well.
+    """Check if the program of a configuration cannot be lowered, or is slow whatever else it does well."""
+    return _promising_program(task, config) is None
+
+
+def _promising_program(task: Task, config: Config) -> Program | None:
+    """Lower a configuration; None if that is refused, or if the program is slow whatever else it does well.
 
     A search would refuse code that is so long without a branch as well: LLVM takes seconds for it.
     """
@@ -180,11 +190,12 @@ def is_doomed(task: Task, config: Config) -> bool:
     try:
         program = task.lowered(config)
         if has_masked_update(program, task.target.vector_bits // 8):
-            return True
+            return None
         emitted = emit(program, task.target)
-        return emitted.longest_block > MOST_STRAIGHT or (emitted.num_threads > 1 and _is_little(task))
     except PegboxError:
-        return True
+        return None
+    is_slow = emitted.longest_block > MOST_STRAIGHT or (emitted.num_threads > 1 and _is_little(task))
+    return None if is_slow else emitted
 
 
 def described(features: Features, target: Target) -> Features:

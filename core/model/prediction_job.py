@@ -1,0 +1,33 @@
+"""The job of processes that make the kernels of a model: a task in, the predicted configuration and its code out."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import islice
+
+from pegbox.codegen.runtime.machine import compile_program, warm_up
+from pegbox.errors import REFUSED, SpaceError
+from pegbox.measure.jobs.packed_task import unpack_task
+from pegbox.search.models.prediction import TRIED, lowered_predictions
+
+__all__ = ["predicted_kernel", "warm_up"]
+
+
+def predicted_kernel(packed: bytes) -> bytes:
+    """Compile the best predicted configuration that can be compiled.
+
+    Returns:
+        A pickle of its digits and its program; nothing where none can be compiled, which the parent finds out again
+        for its error. LLVM may end this process.
+    """
+    task = unpack_task(packed)
+    try:
+        for config, program in islice(lowered_predictions(task), TRIED):
+            try:
+                made = compile_program(program or task.lower(config), apart=False)
+            except REFUSED:
+                continue
+            return pickle.dumps((config.digits, made))
+    except SpaceError:  # of a template without a valid configuration
+        pass
+    return b""
