@@ -11,6 +11,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,10 @@ NETWORKS: dict[str, Callable[[], Made]] = {
     "bert_layer": _encoder(768, 12, 3072, 128, norm_first=False),
     "gpt2_block": _gpt2,
     "vit_s_layer": _encoder(384, 6, 1536, 197, norm_first=True),
+    "vit_b_layer": _encoder(768, 12, 3072, 197, norm_first=True),
+    "deit_ti_layer": _encoder(192, 3, 768, 197, norm_first=True),
+    "bert_layer_384": _encoder(768, 12, 3072, 384, norm_first=False),
+    "gpt2_block_256": partial(_gpt2, tokens=256),
     "unet": _unet,
     "squeezenet": _vision("squeezenet1_1"),
     "mobilenet_v3": _vision("mobilenet_v3_large"),

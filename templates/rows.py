@@ -25,6 +25,8 @@ _BYTES = 1 << 10, 1 << 13
 """The bytes of a stage's rows that are enough to hide latency, and that the closest cache holds for several stages."""
 
 _VECTORS = (2, 4, 8)
+_AHEAD = 2
+"""The blocks of rows by which memory is read ahead."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,18 @@ def schedule(cfg: pb.TemplateConfig, found: Rows) -> te.TESchedule:
         if op is not found.out:
             s[op].compute_at(s[found.out], place)
         _schedule_row(cfg, s[op], found)
+    for tensor in _streamed(cfg, found):
+        s[found.out].prefetch(tensor, place, _AHEAD)
     return s
+
+
+def _streamed(cfg: pb.TemplateConfig, found: Rows) -> Iterator[Tensor]:
+    """Yield the inputs that come from memory row by row: they are fetched while rows before them are computed."""
+    lead = tuple(axis.extent for axis in found.out.axis[: found.rank])
+    for tensor in dict.fromkeys(tensor for op in (*found.stages, found.out) for tensor in op.inputs):
+        is_input = not isinstance(tensor.op, ComputeOp)
+        if is_input and tensor.shape[: found.rank] == lead and tensor.buffer.nbytes > cfg.target.caches.l2:
+            yield tensor
 
 
 def _schedule_rows(cfg: pb.TemplateConfig, out: te.Stage, found: Rows) -> te.IterVar:

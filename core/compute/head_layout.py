@@ -1,22 +1,17 @@
-"""Attention, and the layouts of its arrays."""
+"""The layouts of the arrays of an attention."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pegbox.compute.ops import compute, max, reduce_axis, sum
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ComputeError
-from pegbox.expr.build import const, maximum, select
-from pegbox.expr.math import exp
+from pegbox.expr.build import const
 from pegbox.expr.nodes import Expr
 
 PARTS = "3"
 """The axis of a layout whose index says whether a row is a query, a key or a value."""
-
-LOWEST_SCORE = {"float32": -3e38, "float64": -1e308}
-"""The score of a key that a query does not see, by type; finite, so that differences of two are zero."""
 
 
 @dataclass(frozen=True)
@@ -99,68 +94,3 @@ class HeadLayout:
         if self.shapes(sizes) != [tuple(shape) for shape in shapes]:
             raise ComputeError(f"layout={self.axes!r}: the shapes {[list(shape) for shape in shapes]} do not fit")
         return sizes
-
-
-def attention(
-    arrays: Sequence[Tensor],
-    *,
-    layout: HeadLayout,
-    scale: float,
-    causal: bool = False,
-    bias: Tensor | None = None,
-    name: str = "attention",
-) -> Tensor:
-    """Compute softmax(Q · Kᵀ · scale + bias) · V, with the whole matrix of scores.
-
-    Args:
-        arrays: Q, K and V, or one array of all, in a layout; a head of K and V may serve several of Q.
-        causal: the last query sees all keys, and each one before it one key less.
-        bias: the summand of the scores [batch, heads, queries, keys], broadcast along axes of one element.
-
-    Raises:
-        ComputeError: shapes that do not fit.
-    """
-    p = layout.sizes([array.shape for array in arrays])
-    dtype, group = arrays[0].dtype, p.heads // p.kv_heads
-    r, (j1, j2, j3) = reduce_axis((0, p.d), name="r"), (reduce_axis((0, p.n_k), name=f"j{n}") for n in (1, 2, 3))
-    shape, lowest = (p.batch, p.heads, p.n_q, p.n_k), const(LOWEST_SCORE[dtype], dtype)
-
-    def product(b: Expr, h: Expr, i: Expr, j: Expr) -> Expr:
-        q, k = layout.element(arrays, 0, b, h, i, r), layout.element(arrays, 1, b, h // group, j, r)
-        return sum(q * k, axis=r)
-
-    s = compute(shape, product, name="S")
-
-    def seen(b: Expr, h: Expr, i: Expr, j: Expr) -> Expr:
-        score = biased(s(b, h, i, j) * const(scale, dtype), bias, (b, h, i, j))
-        return select(j <= i + (p.n_k - p.n_q), score, lowest) if causal else score
-
-    scores = compute(shape, seen, name="scaled")
-    top = compute(shape[:3], lambda *at: max(scores(*at, j1), axis=j1), name="top")
-    weight = compute(shape, lambda *at: exp(scores(*at) - top(*at[:3])), name="weight")
-    total = compute(shape[:3], lambda *at: sum(weight(*at, j2), axis=j2), name="total")
-
-    def weighted(b: Expr, h: Expr, i: Expr, c: Expr) -> Expr:
-        return sum(weight(b, h, i, j3) * layout.element(arrays, 2, b, h // group, j3, c), axis=j3)
-
-    sums = compute((*shape[:3], p.d_v), weighted, name="sums")
-    axes = layout.of_output
-
-    def element(*at: Expr) -> Expr:
-        place = dict(zip(axes.axes, at, strict=True))
-        b, h, i, c = (place[axis] for axis in "BHND")
-        return sums(b, h, i, c) / total(b, h, i)
-
-    return compute(axes.shape(p.batch, p.heads, p.n_q, p.d_v), element, name=name)
-
-
-def biased(score: Expr, bias: Tensor | None, at: Sequence[Expr]) -> Expr:
-    """Add the bias of a place to a score; a sum below `LOWEST_SCORE` is replaced by that.
-
-    Args:
-        bias: broadcast along axes of one element; None for no bias.
-    """
-    if bias is None:
-        return score
-    places = [const(0, "int64") if extent == 1 else i for extent, i in zip(bias.shape, at, strict=True)]
-    return maximum(score + bias(*places), const(LOWEST_SCORE[bias.dtype], bias.dtype))

@@ -133,6 +133,27 @@ def test_te_prefetch_speaks_of_its_own_stage() -> None:
     check_values(s, [a, c])
 
 
+def test_te_prefetch_of_what_a_stage_inside_the_loop_reads() -> None:
+    a = te.placeholder((6, 40), name="A")
+    b = te.compute((6, 40), lambda i, j: a[i, j] + 1, "B")
+    c = te.compute((6, 40), lambda i, j: b[i, j] * b[i, 39 - j], "C")
+    s = te.create_schedule(c.op)
+    s[b].compute_at(s[c], c.op.axis[0])
+    s[c].prefetch(a, c.op.axis[0], 2)
+    assert prefetched(pb.lower(s, [a, c])) == [("A", ["min(i + 2, 5)", "ax1 * 16"])]
+    check_values(s, [a, c])
+
+
+def test_te_prefetch_of_what_only_a_stage_outside_the_loop_reads_is_refused() -> None:
+    a = te.placeholder((6, 40), name="A")
+    b = te.compute((6, 40), lambda i, j: a[i, j] + 1, "B")
+    c = te.compute((6, 40), lambda i, j: b[i, j] * 2, "C")
+    s = te.create_schedule(c.op)
+    s[c].prefetch(a, c.op.axis[0], 2)
+    with pytest.raises(ScheduleError, match=r"prefetch\(A, i\): C does not read A any more; it reads B"):
+        pb.lower(s, [a, c])
+
+
 def test_te_prefetch_is_refused_with_the_reason() -> None:
     a, b, c, d = stages()
     s = te.create_schedule(d.op)

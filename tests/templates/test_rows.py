@@ -63,6 +63,13 @@ def test_the_program_of_a_softmax(golden: Callable[[object], None]) -> None:
     golden(task.show_ir(task.space.get(task.space.size - 1)))
 
 
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+def test_rows_that_the_second_cache_does_not_hold_are_read_ahead(name: str) -> None:
+    for n, is_ahead in (64, False), (8192, True):
+        task = pb.create_task(name, args=(n, 256), target=TARGET)
+        assert ("prefetch" in task.show_ir(task.space.get(0))) == is_ahead
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

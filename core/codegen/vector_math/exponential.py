@@ -3,16 +3,18 @@
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
 together from its bits. erf is x + x E(x^2) below one, and 1 - exp(q(x)) above, where the polynomial q approximates
-log(erfc(x)): an error of q counts erfc(x) times, which its fit minimises.
+log(erfc(x)): an error of q counts erfc(x) times, which its fit minimises. So q log2(e) is rounded like any number, and
+reduced exactly.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pegbox.codegen.vector_math import coefficients
-from pegbox.codegen.vector_math.values import VectorValue, horner
+from pegbox.codegen.vector_math.values import VectorValue, polynomial
 
 LOG2_E: Final = 1.4426950408889634
 
@@ -61,7 +63,7 @@ def reduce(x: VectorValue, *, factors: int = 1) -> tuple[VectorValue, VectorValu
 
 def expm1_reduced(r: VectorValue, tail: Sequence[float]) -> VectorValue:
     """Compute e^r - 1 with a small relative error, for |r| <= ln 2 / 2."""
-    return (r * r).fma(horner(r, tail), r)
+    return (r * r).fma(polynomial(r, tail), r)
 
 
 def power_of_two(biased: VectorValue, element: str) -> VectorValue:
@@ -110,7 +112,16 @@ def erf(x: VectorValue) -> VectorValue:
     """Compute the error function, 2/sqrt(pi) times the integral of e^-t^2 from 0 to x."""
     small_table, large_table, limit = _ERF_TABLES[x.element]
     size = x.abs()
-    small = x.fma(horner(x * x, small_table), x)
-    r, n = reduce(horner(size.at_most(limit), large_table))
-    erfc = (expm1_reduced(r, FORMATS[x.element].exp_tail) + 1.0) * power_of_two(n, x.element)
+    small = x.fma(polynomial(x * x, small_table), x)
+    erfc = _exp2(polynomial(size.at_most(limit), [c * LOG2_E for c in large_table]))
     return size.lt(1.0).where(small, (1.0 - erfc).copysign(x))
+
+
+def _exp2(x: VectorValue) -> VectorValue:
+    """Compute 2^x for results with normal exponents; the error is that of x, which is large where x is."""
+    fmt = FORMATS[x.element]
+    magic = fmt.round_magic + fmt.bias
+    shifted = x + magic
+    r, power = x - (shifted - magic), power_of_two(shifted.bits(), x.element)
+    less_one = polynomial(r, [math.log(2) ** (k + 1) * c for k, c in enumerate([1.0, *fmt.exp_tail])])
+    return (power * r).fma(less_one, power)

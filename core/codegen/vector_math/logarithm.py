@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from pegbox.codegen.vector_math import coefficients
 from pegbox.codegen.vector_math.exponential import FORMATS
-from pegbox.codegen.vector_math.values import VectorValue, horner
+from pegbox.codegen.vector_math.values import VectorValue, polynomial
 
 # The smallest m: 2/3 makes f symmetric around 0, sqrt(1/2) makes s symmetric.
 _LOWEST_BITS = {"float": 0x3F2AAAAB, "double": 0x3FE6A09E667F3BCD}
@@ -46,7 +46,7 @@ def log(x: VectorValue) -> VectorValue:
 def _log_f32(f: VectorValue, k: VectorValue) -> VectorValue:
     fmt = FORMATS["float"]
     square = f * f
-    tail = k.fma(fmt.ln2_low, square * f * horner(f, coefficients.LOG_TAIL_F32))
+    tail = k.fma(fmt.ln2_low, square * f * polynomial(f, coefficients.LOG_TAIL_F32))
     return k.fma(fmt.ln2_high, f + square.fma(-0.5, tail))
 
 
@@ -55,5 +55,5 @@ def log_f64(f: VectorValue, k: VectorValue, table: Sequence[float] = coefficient
     s = f / (f + 2.0)
     z = s * s
     half_square = f * f * 0.5
-    tail = s.fma(z.fma(horner(z, table), half_square), k * fmt.ln2_low)
+    tail = s.fma(z.fma(polynomial(z, table), half_square), k * fmt.ln2_low)
     return k.fma(fmt.ln2_high, f - (half_square - tail))

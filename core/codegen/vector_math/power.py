@@ -12,7 +12,7 @@ import math
 from pegbox.codegen.vector_math import coefficients
 from pegbox.codegen.vector_math.exponential import FORMATS, expm1_reduced, power_of_two, reduce, scale
 from pegbox.codegen.vector_math.logarithm import log_f64, split, with_limits
-from pegbox.codegen.vector_math.values import VectorValue, horner
+from pegbox.codegen.vector_math.values import VectorValue, polynomial
 
 # Exponents beyond this overflow or vanish whatever the base; clamping keeps inf * 0 and inf - inf away.
 _HUGE = 2.0**65
@@ -55,7 +55,7 @@ def _log_pair(x: VectorValue) -> tuple[VectorValue, VectorValue]:
     z, z_low = _two_product(s, s)
     z_low = (s * 2.0).fma(s_low, z_low)
     third = 2.0 / 3.0
-    t, t_low = _fast_two_sum(x.lift(third), z * horner(z, coefficients.ATANH_TAIL_POW_F64))
+    t, t_low = _fast_two_sum(x.lift(third), z * polynomial(z, coefficients.ATANH_TAIL_POW_F64))
     t_low = t_low + 3.700743415417188e-17  # 2/3 - third
     u, u_low = _product(z, z_low, t, t_low)
     v, v_low = _product(s, s_low, u, u_low)

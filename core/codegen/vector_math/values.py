@@ -171,9 +171,17 @@ class VectorValue:
         return self._convert("zext" if BITS[element] > BITS[self.element] else "trunc", element)
 
 
-def horner(x: VectorValue, coefficients: Sequence[float]) -> VectorValue:
-    """Compute the polynomial c[0] + c[1] x + ... ."""
-    result = x.lift(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        result = result.fma(x, c)
+def polynomial(x: VectorValue, coefficients: Sequence[float]) -> VectorValue:
+    """Compute the polynomial c[0] + c[1] x + ..., by Horner's rule in x² for pairs of terms c + c' x.
+
+    The pairs don't wait for each other, so that the result is there in little more than half of the time.
+    """
+    pairs = [
+        x.fma(odd, even) for even, odd in zip(coefficients[::2], coefficients[1::2], strict=False)
+    ]  # the terms of lower degree first
+    if len(coefficients) % 2:
+        pairs.append(x.lift(coefficients[-1]))
+    square, result = x * x, pairs.pop()
+    for pair in reversed(pairs):
+        result = result.fma(square, pair)
     return result

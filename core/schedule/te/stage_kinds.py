@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pegbox.checks import check_text
@@ -10,6 +11,7 @@ from pegbox.compute.graph import post_order
 from pegbox.compute.tensor import Tensor, TensorBuffer
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
+from pegbox.expr.nodes import Buffer
 from pegbox.loops.foreign import CLibrary, CSource, c_source
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
@@ -144,6 +146,8 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
 def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -> None:
     """Prefetch, in each iteration of a loop, what the stage will read of a tensor `offset` iterations later.
 
+    If another stage, computed inside the loop, reads the tensor in place of this one, its reads are prefetched.
+
     Before `prefetch(A, i, 2)`::
 
         for i in range(8):
@@ -191,16 +195,27 @@ def replay_prefetch(replay: ReplayState, stage: StageBase, step: Step) -> None:
     """Prefetch last of all: only when every stage has its place, it is known what is made where."""
     tensor, loop, offset = step.args
     block = replay.block(stage)
-    reads = read_buffers(replay.sch.tree.blocks[block.name].block)
-    # A stage whose scope was set has another buffer, of the same tensor.
-    own = [n for n, b in enumerate(reads) if isinstance(b, TensorBuffer) and b.tensor is tensor]
+    tree, around = replay.sch.tree, replay.live(stage)[loop]
+    reads = read_buffers(tree.blocks[block.name].block)
+    own = _places_of(tensor, reads)
+    inside = (name for name, each in tree.blocks.items() if _places_of(tensor, read_buffers(each.block)))
+    other = next((name for name in inside if tree.is_under(tree.blocks[name], replay.sch.find_loop(around))), None)
+    if not own and other is not None:
+        block = replay.sch.get_block(other)
+        reads = read_buffers(tree.blocks[other].block)
+        own = _places_of(tensor, reads)
     if not own:
         raise ScheduleError(
             f"prefetch({tensor.name}, {loop.name}): {stage.op.name} does not read {tensor.name} any more",
             f"it reads {', '.join(b.name for b in reads)}: prefetch one of these",
         )
     alone = [b.name for b in reads].count(tensor.name) == 1
-    replay.sch.prefetch(block, tensor.name if alone else own[0], replay.live(stage)[loop], offset)
+    replay.sch.prefetch(block, tensor.name if alone else own[0], around, offset)
+
+
+def _places_of(tensor: Tensor, reads: Sequence[Buffer]) -> list[int]:
+    """Find a tensor among buffers; a stage whose scope was set has another buffer of the same tensor."""
+    return [n for n, b in enumerate(reads) if isinstance(b, TensorBuffer) and b.tensor is tensor]
 
 
 @te_method
