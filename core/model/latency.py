@@ -12,7 +12,7 @@ from pegbox.model.model_task import ModelTask
 from pegbox.search.allocation import UNKNOWN
 
 MARGIN = 0.05
-"""The share by which another variant has to be ahead: kernels are timed with warm caches, which flatters small ones."""
+"""The share by which another variant has to be ahead, since kernels are timed one by one."""
 
 Calls = Mapping[int, int]
 """The number of calls of each task, by the task's number."""
