@@ -3,6 +3,7 @@
 Messages show the value that caused the failure, where it came from, and the remedy.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -112,6 +113,14 @@ class CompileError(PegboxError):
 
 class GraphError(PegboxError):
     """A graph of operators that cannot be run: a value that nothing makes, an operator that is not known."""
+
+
+class UnknownShape(GraphError):
+    """Shapes of inputs or dimensions that a model does not have; `names` are theirs."""
+
+    def __init__(self, message: str, names: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.names = frozenset(names)
 
 
 class TargetError(PegboxError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -123,11 +122,11 @@ def profile(module: Module, clocked: Kernel, inputs: Sequence[Array], *, calls: 
         ProfileRow(_with_limits(work, target), float(seconds), float(seconds) / total)
         for work, seconds in zip(works, steps, strict=False)  # copies of outputs come behind the kernels
     ]
-    return Profile(tuple(rows), statistics.median(whole[1:]) * 1e-9)
+    return Profile(tuple(rows), _undisturbed(np.array(whole[1:])) * 1e-9)
 
 
 def _undisturbed(times: NDArray[Any]) -> float:
-    """Return the median of a kernel's times, without those of calls in which it waited for its core."""
+    """Return the median of times, without those of calls that waited for their core."""
     return float(np.median(times[times <= UNSTEADY * times.min()]))
 
 

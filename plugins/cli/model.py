@@ -6,12 +6,12 @@ import argparse
 import shlex
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pegbox as pb
-from pegbox.errors import ArgumentError
+from pegbox.errors import ArgumentError, UnknownShape
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
     add_output_arguments,
@@ -99,10 +99,32 @@ def run(namespace: argparse.Namespace) -> int:
         namespace.usage_error(f"{action} takes one model; given {' '.join(map(str, namespace.files))}")
     if namespace.out is not None and action not in ("build", "tune"):
         namespace.usage_error(f"--out is an option of 'pegbox model build' and 'pegbox model tune', not of {action}")
-    shapes = dict(namespace.shape or ()) or None
-    models = [pb.load_model(file, shapes=shapes) for file in namespace.files]
+    models = _read(namespace.files, dict(namespace.shape or ()))
     code: int = _ACTIONS[action](namespace, models)
     return code
+
+
+def _read(files: Sequence[Path], shapes: Mapping[str, tuple[int, ...]]) -> list[Model]:
+    """Read the models; each shape has to be one of a model at least.
+
+    Raises:
+        UnknownShape: no model has an input or a dimension of a name.
+    """
+    models, nowhere = [], set(shapes)
+    for file in files:
+        lacking: frozenset[str] = frozenset()
+        try:
+            models.append(pb.load_model(file, shapes=shapes or None))
+        except UnknownShape as error:
+            if len(files) == 1:
+                raise
+            lacking = error.names
+            own = {name: shape for name, shape in shapes.items() if name not in lacking}
+            models.append(pb.load_model(file, shapes=own or None))
+        nowhere &= lacking
+    if nowhere:
+        pb.load_model(files[0], shapes={name: shapes[name] for name in sorted(nowhere)})  # says what is wrong
+    return models
 
 
 def _show(namespace: argparse.Namespace, models: Sequence[Model]) -> int:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import onnx
 
 from pegbox.checks import check_int, check_list, near_names
-from pegbox.errors import GraphError
+from pegbox.errors import GraphError, UnknownShape
 
 Shapes: TypeAlias = Mapping[str, int | Sequence[int]]
 """Shapes by the names of inputs, and extents by the names of dimensions."""
@@ -23,12 +23,14 @@ def fix_shapes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes) -> list[tu
 
     Raises:
         OpenShapes: a dimension stays open.
+        UnknownShape: the model lacks a name.
         GraphError: a given shape does not fit the file's.
     """
     names = {each.name for each in inputs}
     symbols = {dim.dim_param for each in inputs for dim in each.type.tensor_type.shape.dim if dim.dim_param}
     extents: dict[str, int] = {}
     whole: dict[str, list[int]] = {}
+    unknown: list[str] = []
     for name, value in shapes.items():
         if name in names and not isinstance(value, int):
             members = check_list(f"shapes[{name!r}]", value, "its extents", error=GraphError)
@@ -39,8 +41,10 @@ def fix_shapes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes) -> list[tu
         elif name in names:
             raise GraphError(f"shapes[{name!r}]={value!r} is not a shape; give the extents of the input as a tuple")
         else:
-            known = near_names(name, [*sorted(names), *sorted(symbols)])
-            raise GraphError(f"shapes: the model has neither an input nor a dimension {name!r}{known}")
+            unknown.append(name)
+    if unknown:
+        known = near_names(unknown[0], [*sorted(names), *sorted(symbols)])
+        raise UnknownShape(f"shapes: the model has neither an input nor a dimension {unknown[0]!r}{known}", unknown)
     for each in inputs:
         if each.name in whole:
             _bind(each, whole[each.name], extents)

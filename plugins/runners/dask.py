@@ -9,7 +9,7 @@ import os
 import platform
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_choice
@@ -23,6 +23,8 @@ from pegbox.plugins.runners.machine import RESOURCE, Kind, one_kind
 from pegbox.plugins.runners.machine_lock import building
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from pegbox.comparison import RunPool
     from pegbox.compute import NumpyProgram
     from pegbox.measure import Lowered, Lowering, Roofline
@@ -92,7 +94,7 @@ class DaskRunner(Runner):
             # On a worker of one thread, a candidate that can be timed goes before a program to be compiled.
             self._compiled = Where({self._built_by: 1}, patience=0.0, priority=-1)
             self._dashboard = dashboard_of(client)
-            _warn_of_spread(speeds(client, self._tasks.workers(self._timed)).values())
+            _compare(client, self._tasks.workers(self._timed))
             self._owned = owned.pop_all()
 
     @staticmethod
@@ -208,6 +210,18 @@ class DaskRunner(Runner):
     def close(self) -> None:
         """Leave the cluster as it was; one that was started here ends."""
         self._owned.close()
+
+
+_compared: set[tuple[str, frozenset[str]]] = set()
+"""The schedulers, and workers of them, that were compared in this process: a search of a model has many rounds."""
+
+
+def _compare(client: Client, workers: Collection[str]) -> None:
+    """Warn if equal machines are not equally fast; once for the same ones."""
+    key = client.scheduler.address, frozenset(workers)
+    if key not in _compared:
+        _compared.add(key)
+        _warn_of_spread(speeds(client, workers).values())
 
 
 def _warn_of_spread(found: Iterable[float]) -> None:

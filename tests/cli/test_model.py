@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tuned_models import Machine, layers, trials_in
 
+from pegbox.errors import UnknownShape
 from pegbox.graph import Graph
 from pegbox.hooks import registry
 from pegbox.search import problem
@@ -21,6 +22,8 @@ def reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[Any
 
     def read(path: Path, *, shapes: Any) -> Graph:
         asked.append(shapes)
+        if unknown := [name for name in shapes or () if name.startswith("no") or (path.stem, name) == ("net", "far")]:
+            raise UnknownShape(f"no dimension {unknown[0]}; there are x and y", unknown)
         return layers(name=path.stem).graph
 
     monkeypatch.setattr(problem, "LocalMeasurer", Machine)
@@ -35,6 +38,16 @@ def test_show_lists_the_tasks_of_the_shapes_given(pegbox: Any, reader: list[Any]
     assert ran.code == 0
     assert "2  MatMul 4x8, 8x8" in ran.out
     assert reader == [{"x": (4, 8), "y": (2, 3)}]
+
+
+def test_a_shape_of_one_of_several_models_is_enough(pegbox: Any, reader: list[Any]) -> None:
+    Path("other.layers").write_text("")
+    words = ("model", "tune", "net.layers", "other.layers", "--trials", 4, "--threads", 1, "--tuner", "random")
+    assert pegbox(*words, "--shape", "x=4,8", "--shape", "far=3").code == 0
+    assert reader == [{"x": (4, 8), "far": (3,)}, {"x": (4, 8)}, {"x": (4, 8), "far": (3,)}]
+    ran = pegbox(*words, "--shape", "far=3", "--shape", "none=3")
+    assert ran.code == 2
+    assert "no dimension none; there are x and y" in ran.err
 
 
 def test_tune_writes_records_and_goes_on_with_the_same_command(pegbox: Any) -> None:

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,12 +17,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from tuned_models import layers, trials_in
 
 import pegbox as pb
 from pegbox.codegen import Target
 from pegbox.codegen.targets.host import cpu_features
 from pegbox.errors import MeasureError, TuningError
+from pegbox.graph import evaluate
 from pegbox.measure import CorePlan, Ok, TimingPolicy
 from pegbox.plugins.cli import main
 from pegbox.plugins.runners import dask, dask_client
@@ -137,6 +142,55 @@ def test_a_search_measures_each_trial_once_and_records_the_kind(client: Any, tmp
     assert result.best.baseline.roofline
     assert client.status == "running"
     assert not client.run(lambda dask_worker: [name for name in dask_worker.plugins if "pegbox" in name]).popitem()[1]
+
+
+KILLED = """
+import sys
+sys.path.append(sys.argv[1])
+from tuned_models import layers
+import pegbox as pb
+pb.tune_model(
+    layers(), trials=10000, runner=f"dask:scheduler={sys.argv[2]}", records=sys.argv[3], tuner="random",
+    progress=False, store=None, measure_options={"min_repeat_ms": 0.1},
+)
+"""
+
+
+def test_a_search_of_a_model_that_was_killed_goes_on(client: Any, tmp_path: Path, quick: None) -> None:
+    records, helpers = tmp_path / "model.jsonl", Path(__file__).parents[1] / "helpers"
+    words = [sys.executable, "-c", KILLED, str(helpers), client.scheduler.address, str(records)]
+    with subprocess.Popen(words) as process:
+        while process.poll() is None and (not records.exists() or trials_in(records) < 3):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    done = trials_in(records)
+    assert done >= 3
+    options: dict[str, Any] = {"tuner": "random", "progress": False, "store": None}
+    result = pb.tune_model(
+        layers(), trials=done + 2, runner=client, records=records, measure_options={"min_repeat_ms": 0.1}, **options
+    )
+    assert sum(task.trials for task in result.tasks) == trials_in(records) == done + 2
+    assert {json.loads(line)["host"] for line in records.read_text().splitlines()} == {Kind.own().name}
+    x = np.random.default_rng(1).standard_normal((4, 8)).astype("float32")
+    (given,) = result.models[0].graph.inputs
+    np.testing.assert_allclose(result.module(x)[0], evaluate(result.models[0].graph, {given: x})[0], rtol=1e-4)
+
+
+def test_workers_are_compared_once(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search of a model opens a runner for each round."""
+    asked: list[Any] = []
+
+    def speeds(client: Any, workers: Any) -> dict[str, float]:
+        asked.append(workers)
+        return {"one": 1.0, "two": 2.0}
+
+    monkeypatch.setattr(dask, "speeds", speeds)
+    monkeypatch.setattr(dask, "_compared", set())
+    with pytest.warns(RuntimeWarning, match="differ by 100%"), opened(client):
+        pass
+    with opened(client):
+        pass
+    assert len(asked) == 1
 
 
 def test_what_a_dying_worker_measures_is_measured_by_another(client: Any, quick: None) -> None:

@@ -20,10 +20,8 @@ from pegbox.graph.affine import affine_of
 from pegbox.graph.graph import Array, Graph, Node, Value
 from pegbox.graph.kind import copied_element, is_pointwise, is_view, pointwise_values
 from pegbox.graph.operations import attention_node, reshape_node, transpose_node
+from pegbox.graph.passes.score_masks import HIDDEN, score_masks
 from pegbox.graph.rewriting import Rewriting
-
-HIDDEN = -1e30
-"""The summand of a score below which a key counts as one that a query does not see."""
 
 _USUAL = ("BHND", "BNHD", "BN3HD")
 _ANY = ("".join(order) + "D" for axes in ("BHN", "BHN3") for order in permutations(axes))
@@ -49,6 +47,7 @@ def attention(graph: Graph) -> Graph:
     elements; the output has that order, too. A constant mask that hides the keys behind each query is `causal`;
     another summand is the bias. Scores and weights have no other reader.
     """
+    graph = score_masks(graph)
     found = {match.last: match for node in graph.nodes if (match := _match(graph, node)) is not None}
     made = Rewriting(graph)
     for node in graph.nodes:

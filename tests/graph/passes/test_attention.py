@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 
 from pegbox import te
-from pegbox.graph import Graph, Node, Value, make_node, matmul_node, pointwise_node, reshape_node, transpose_node
+from pegbox.graph import (
+    Graph,
+    Node,
+    Value,
+    evaluate,
+    make_node,
+    matmul_node,
+    pointwise_node,
+    reshape_node,
+    transpose_node,
+)
 from pegbox.graph.passes import optimize
 from pegbox.graph.passes.attention import attention
 from tests.helpers.graphs import softmax_node
@@ -171,9 +181,88 @@ def test_a_sum_that_is_scaled_stays() -> None:
     check_stays(attention, made.attend(*made.operands(*arrays()), *between))
 
 
-def test_a_second_summand_stays() -> None:
+def test_a_second_summand_that_is_not_constant_stays() -> None:
+    made, more = Attended(), Value("more", (5, 5), "float32")
+    between = made.by(operator.add, np.ones(5), "mask"), _added(more)
+    check_stays(attention, made.attend(*made.operands(*arrays()), *between))
+
+
+def _added(bias: Value) -> Callable[[str, Value], Node]:
+    return lambda name, x: pointwise_node(name, "Add", operator.add, [x, bias])
+
+
+def chosen(mask: Value, low: float = -np.inf, *, hidden: bool = False) -> Callable[[str, Value], Node]:
+    """Choose between the scores and a low number where the mask holds, or does not."""
+
+    def element(seen: Any, x: Any) -> Any:
+        number = te.const(low, "float32")
+        return te.if_then_else(seen, number, x) if hidden else te.if_then_else(seen, x, number)
+
+    return lambda name, x: pointwise_node(name, "Where", element, [mask, x])
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("low", [-np.inf, float(np.finfo(np.float32).min)])
+def test_a_choice_of_scores_by_a_constant_is_causal(low: float, hidden: bool) -> None:
     made = Attended()
-    between = made.by(operator.add, np.ones(5), "mask"), made.by(operator.add, np.ones((5, 5)), "more")
+    mask = made.constants.add("seen", (MASK < 0) == hidden, "bool")
+    graph = made.attend(*made.operands(*arrays()), made.by(operator.mul, 0.5), chosen(mask, low, hidden=hidden))
+    (node,) = [node for node in attention(graph).nodes if node.kind == "Attention"]
+    assert node.attributes["causal"]
+    check_values(graph, attention(graph))
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 1, 5), (5, 5), (1, 2, 5, 5)])
+def test_a_choice_of_scores_by_an_input_is_a_bias(shape: tuple[int, ...]) -> None:
+    made, mask = Attended(), Value("seen", shape, "bool")
+    graph = made.attend(*made.operands(*arrays()), chosen(mask, -3.4e38))
+    (node,) = [node for node in attention(graph).nodes if node.kind == "Attention"]
+    assert node.inputs[-1].shape == (1,) * (4 - len(shape)) + shape
+    rng = np.random.default_rng(0)
+    given = {v: rng.normal(size=v.shape).astype(v.dtype) for v in graph.inputs}
+    given[mask] = rng.random(shape) < 0.6
+    for each in (attention(graph), optimize(graph)):
+        np.testing.assert_allclose(evaluate(each, given)[0], evaluate(graph, given)[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("low", [-1e9, 0.0])
+def test_a_choice_of_a_number_that_is_not_very_low_stays(low: float) -> None:
+    made = Attended()
+    check_stays(attention, made.attend(*made.operands(*arrays()), chosen(Value("seen", (5, 5), "bool"), low)))
+
+
+def test_a_choice_by_the_scores_themselves_stays() -> None:
+    made = Attended()
+    cut = lambda name, x: pointwise_node(  # noqa: E731
+        name, "Where", lambda e: te.if_then_else(e < 1, e, te.const(-np.inf, "float32")), [x]
+    )
+    check_stays(attention, made.attend(*made.operands(*arrays()), cut))
+
+
+def test_constant_summands_of_windows_are_one_bias() -> None:
+    """Shifted windows of Swin: a bias of each head, then a mask of each window in another shape."""
+    made = Attended()
+    rng = np.random.default_rng(0)
+    bias, mask = rng.normal(size=(2, 5, 5)), np.where(rng.random((1, 2, 1, 5, 5)) < 0.3, -100, 0)
+    between = [
+        made.by(operator.add, bias, "bias"),
+        lambda name, x: reshape_node(name, x, (1, 2, 2, 5, 5)),
+        made.by(operator.add, mask, "mask"),
+        lambda name, x: reshape_node(name, x, (2, 2, 5, 5)),
+    ]
+    graph = made.attend(*made.operands(*arrays()), *between)
+    (node,) = [node for node in attention(graph).nodes if node.kind == "Attention"]
+    assert node.inputs[-1].shape == (2, 2, 5, 5)
+    check_values(graph, attention(graph))
+
+
+def test_summands_of_another_shape_that_are_not_constant_stay() -> None:
+    made = Attended()
+    between = [
+        lambda name, x: reshape_node(name, x, (1, 2, 2, 5, 5)),
+        _added(Value("more", (1, 2, 1, 5, 5), "float32")),
+        lambda name, x: reshape_node(name, x, (2, 2, 5, 5)),
+    ]
     check_stays(attention, made.attend(*made.operands(*arrays()), *between))
 
 
