@@ -5,6 +5,7 @@
     python3 benchmarks/experience.py --random 90         # measure random shapes of templates and sketches
     python3 benchmarks/experience.py --random 27 --kind outliers    # of the kinds that are predicted worst
     python3 benchmarks/experience.py --random 24 --kind models      # of the kinds that models have, with packed weights
+    python3 benchmarks/experience.py --random 40 --kind depthwise --seed 11    # convolutions of a filter a channel
     python3 benchmarks/experience.py --random 36 --seed 9001 --held-out    # shapes that only benchmarks use
     python3 benchmarks/experience.py                     # write two files of core/records/shipped
     python3 benchmarks/experience.py --check             # predict each workload from the others
@@ -37,7 +38,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from random_shapes import Shape, of_models, outliers, shapes
+from random_shapes import Shape, depthwise_layers, of_models, outliers, shapes
 
 import pegbox as pb
 from pegbox.codegen import Target
@@ -133,8 +134,10 @@ SKETCHES: dict[str, tuple[int, ...]] = {
 }  # fmt: skip
 """The workloads whose sketches are measured, some at two shapes. (That of `elementwise_chain` leaves no choice.)"""
 
-KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {"all": shapes, "outliers": outliers, "models": of_models}
-"""The kinds of random shapes: all, those that are predicted worst, and those of the nodes of models."""
+KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {
+    "all": shapes, "outliers": outliers, "models": of_models, "depthwise": depthwise_layers,
+}  # fmt: skip
+"""The kinds of random shapes: all, those that are predicted worst, those of the nodes of models, and depthwise ones."""
 
 CONFIGS, LIKED, PASSES = 70, 40, 1
 """The random configurations of a workload, those that the model of today prefers, and the passes over all of them."""

@@ -247,3 +247,22 @@ def of_models(seed: int) -> Iterator[Shape]:
     s = Sizes(np.random.default_rng(seed))
     while True:
         yield from (kind(s) for kind in OF_MODELS)
+
+
+def depthwise_layer(s: Sizes) -> Shape:
+    """Choose a convolution with a filter for each channel, in either layout."""
+    while True:
+        width, pixels = s.one_of(3, 3, 5, 7), s.one_of(7, 14, 28, 56, 112, s.between(6, 120))
+        stride, wide = s.one_of(1, 1, 2), max(width, round(pixels * s.one_of(1, 1, 1, 0.5, 1.3)))
+        channels = s.between(8, 1280)
+        if 1e5 <= channels * pixels * wide * (width / stride) ** 2 <= 4e7:
+            padding, layout = s.one_of(width // 2, width // 2, 0), s.one_of("NHWC", "NHWC", "NCHW")
+            kwargs = {"stride": stride, "padding": padding, "layout": layout}
+            return "depthwise_conv2d", (1, channels, pixels, wide, width, width), kwargs
+
+
+def depthwise_layers(seed: int) -> Iterator[Shape]:
+    """Yield depthwise convolutions without end. The seed decides them."""
+    s = Sizes(np.random.default_rng(seed))
+    while True:
+        yield depthwise_layer(s)

@@ -11,9 +11,9 @@ from pegbox.codegen import Target, lanes_of
 from pegbox.compute import LOWEST_SCORE, AttentionSizes, HeadLayout
 from pegbox.errors import ComputeError, TemplateError
 from pegbox.expr import nbytes
+from pegbox.templates.array_size import check_array_sizes
 
 _FEW = 8  # the most queries for which all heads of a group share one product
-_MOST_BYTES = 1 << 47  # of an array: what an address space holds
 BIAS_AXES = "BHN"
 """The axes that a bias may have in front of the keys: batch, heads, queries."""
 
@@ -134,9 +134,7 @@ def attention_of(
     if bias is not None and (not isinstance(bias, str) or bias != "".join(axis for axis in BIAS_AXES if axis in bias)):
         raise TemplateError(f'attention: bias={bias!r}: give its axes before the keys, as "HN" of "BHN", or None')
     p = Attention(**sizes, causal=causal, scale=factor, layout=axes, bias=bias, dtype=dtype, target=target)
-    largest = p.batch * p.heads * max(p.n_q, p.n_k) * max(p.d, p.d_v) * p.itemsize
-    if largest > _MOST_BYTES:
-        raise TemplateError(f"attention: an array of {largest >> 30} GiB is beyond what a process can address")
+    check_array_sizes("attention", [(p.batch, p.heads, max(p.n_q, p.n_k), max(p.d, p.d_v))], dtype)
     return p
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from pegbox.codegen import Target, lanes_of
 from pegbox.errors import TemplateError
-from pegbox.expr import nbytes
+from pegbox.templates.array_size import check_array_sizes
 
 if TYPE_CHECKING:
     from pegbox.task import Task
@@ -20,7 +19,6 @@ T = TypeVar("T")
 DATA_LAYOUTS = ("NCHW", "NHWC")
 WEIGHT_LAYOUTS = ("OIHW", "OHWI", "HWIO")
 PACKED = "packed"
-_MOST_BYTES = 1 << 63
 USUAL_WEIGHTS = {"NCHW": "OIHW", "NHWC": "OHWI"}
 
 
@@ -197,8 +195,7 @@ def conv_shape(
                 f"only {padded} ({axis}={extent}); give more padding or a smaller filter"
             )
     shapes = conv.data_shape, conv.out_shape, (o, c, kh, kw)
-    if any(math.prod(shape) * nbytes(dtype) > _MOST_BYTES for shape in shapes):
-        raise TemplateError(f"{name}: an array of these sizes has more than 2^63 bytes: {', '.join(map(str, shapes))}")
+    check_array_sizes(name, shapes, dtype)
     return conv
 
 

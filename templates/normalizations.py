@@ -10,8 +10,8 @@ from pegbox import te
 from pegbox.errors import TemplateError
 from pegbox.expr import is_float, nbytes
 from pegbox.templates import rows
+from pegbox.templates.array_size import check_array_sizes
 
-_MOST_BYTES = 1 << 47  # of an array: what an address space holds
 _Made = tuple[te.TESchedule, list[te.Tensor]]
 
 
@@ -90,8 +90,7 @@ def _input(name: str, n: int, m: int, dtype: str) -> tuple[te.Tensor, te.Tensor]
             raise TemplateError(f"{name}: {letter}={size!r} is not a size; give a whole number from 1 on")
     if not is_float(dtype):
         raise TemplateError(f"{name}: dtype={dtype!r}; give a type of floats")
-    if n * m * nbytes(dtype) > _MOST_BYTES:
-        raise TemplateError(f"{name}: n={n}, m={m}: an array of more than {_MOST_BYTES:,} bytes")
+    check_array_sizes(name, [(n, m)], dtype)
     x = te.placeholder((n, m), name="X", dtype=dtype)
     if nbytes(dtype) >= nbytes("float32"):
         return x, x

@@ -90,30 +90,41 @@ class Winograd:
         return elements * (products + vectors * _TRANSFORM + weights)
 
 
-def tile_sizes(conv: Conv, m: int) -> list[int]:
-    """Return the sizes m that are in the space of a convolution: the given one, or all.
+def tile_sizes(conv: Conv, m: int, accuracy: float | None = None) -> list[int]:
+    """Return the sizes m that are in the space of a convolution: the given one, or those that are accurate enough.
 
     Weights that are packed ahead are transformed for one m: the one that is expected to be fastest of those with small
     errors.
 
+    Args:
+        accuracy: the largest error that the user asked for; None for the default, which all sizes are tried for.
+
     Raises:
-        TemplateError: another convolution, or an unknown `m`.
+        TemplateError: another convolution, an unknown `m`, or no size that is accurate enough.
     """
     _check(conv)
     if m not in (0, *M):
         raise TemplateError(f"conv2d_winograd: m={m!r}; give 2, 4 or 6, or 0 to leave it open")
-    if m:
-        return [int(m)]
-    if conv.weights != PACKED:
-        return list(M)
-    accurate = [each for each in M if error_estimate(each, conv.kernel[0], conv.dtype) <= WORST]
-    return [min(accurate, key=lambda each: Winograd(conv, each).cycles)]
+    sizes = [int(m)] if m else list(M)
+    errors = {each: error_estimate(each, conv.kernel[0], conv.dtype) for each in sizes}
+    if accuracy is not None:
+        sizes = [each for each in sizes if errors[each] <= accuracy]
+        if not sizes:
+            least = min(errors, key=lambda each: errors[each])
+            raise TemplateError(
+                f"conv2d_winograd: accuracy={accuracy:g}: the errors of m={least} are about {errors[least]:.1g}; "
+                "give a larger one, or float64; the template conv2d is more accurate"
+            )
+    if m or conv.weights != PACKED:
+        return sizes
+    small = [each for each in sizes if accuracy is not None or errors[each] <= WORST]
+    return [min(small, key=lambda each: Winograd(conv, each).cycles)]
 
 
 def winograd_of(task: Task) -> Winograd:
     """Return the convolution of a task, with the tiles that its weights are packed for, or the first ones."""
     conv = conv_of(task)
-    return Winograd(conv, tile_sizes(conv, task.workload[1]["m"])[0])
+    return Winograd(conv, tile_sizes(conv, task.workload[1]["m"], task.given_accuracy)[0])
 
 
 def _check(conv: Conv) -> None:

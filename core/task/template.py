@@ -90,6 +90,17 @@ class Template(NamedFunction):
         """
         return next((pack for given, pack in self._packed_forms.values() if given.items() <= arguments.items()), None)
 
+    def unpacked(self, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+        """Return the name of the input that the template takes packed, and the arguments with which it does not.
+
+        None where it takes all inputs as they are, or the arguments that say so have no defaults.
+        """
+        for name, (given, _) in self._packed_forms.items():
+            if given.items() <= arguments.items():
+                usual = {key: self.signature.parameters[key].default for key in given}
+                return None if inspect.Parameter.empty in usual.values() else (name, {**arguments, **usual})
+        return None
+
     @property
     def _packed_forms(self) -> Mapping[str, tuple[Mapping[str, Any], Pack]]:
         return getattr(self.function, _PACKED_FORMS, {})

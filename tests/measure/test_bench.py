@@ -10,7 +10,8 @@ import pegbox as pb
 from pegbox.codegen import ArgSpec
 from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure import Bench, LocalMeasurer, Runner, Tolerance
-from pegbox.measure.trial.bench import Values, check_inputs, check_reference, make_inputs
+from pegbox.measure.trial.bench import Values, check_inputs, check_reference, inputs_of, make_inputs
+from pegbox.templates import pack_weights
 
 
 def specs(dtype: str) -> tuple[ArgSpec, ...]:
@@ -32,6 +33,22 @@ def test_inputs_follow_the_seed() -> None:
     (first,), (again,), (other,) = (make_inputs(specs("float32"), seed=seed) for seed in (1, 1, 2))
     assert (first == again).all()
     assert (first != other).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "options", "shape"),
+    [("matmul", (3, 5, 12), {}, (5, 12)), ("conv2d_winograd", (1, 2, 6, 6, 9, 3, 3), {"m": 4}, (9, 2, 3, 3))],
+)
+def test_an_input_that_kernels_take_packed_is_packed_from_random_elements(
+    name: str, args: tuple[int, ...], options: dict[str, Any], shape: tuple[int, ...]
+) -> None:
+    task = pb.create_task(name, args, {**options, "weights": "packed"}, target="llvm -mcpu=x86-64-v3 -num-cores 1")
+    original = make_inputs([ArgSpec("weight", shape, "float32", is_output=False)], seed=3)[0]
+    first, weights = inputs_of(task, seed=3)
+    assert np.array_equal(weights, pack_weights(task, original))
+    assert first.shape == task.arguments()[0].shape
+    given = np.ones_like(weights)
+    assert inputs_of(task, seed=3, given={task.arguments()[1].name: given})[1] is given
 
 
 def test_a_reference_of_another_shape_type_or_number_is_refused() -> None:

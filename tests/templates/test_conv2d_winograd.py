@@ -137,6 +137,30 @@ def test_m_is_a_knob_of_plain_weights() -> None:
     assert [entity.value() for entity in task.space.knobs["m"].entities] == [2, 4, 6]
 
 
+def sizes_for(accuracy: float, **options: Any) -> list[int]:
+    task = pb.create_task("conv2d_winograd", kwargs={**GOOD, **options}, target=AVX2, accuracy=accuracy)
+    return [entity.value() for entity in task.space.knobs["m"].entities]
+
+
+def test_sizes_whose_errors_are_larger_than_the_accuracy_are_not_in_the_space() -> None:
+    assert [sizes_for(each) for each in (1e-4, 1e-6, 5e-7)] == [[2, 4, 6], [2, 4], [2]]
+    assert [sizes_for(each, weights="packed", C=64, O=64, H=56, W=56) for each in (1e-5, 5e-7)] == [[6], [2]]
+    assert sizes_for(1e-6, dtype="float64") == [2, 4, 6]
+
+
+@pytest.mark.parametrize(("m", "accuracy", "named"), [(0, 1e-7, "m=2"), (6, 1e-6, "m=6")])
+def test_an_accuracy_that_no_size_has_is_refused(m: int, accuracy: float, named: str) -> None:
+    with pytest.raises(TemplateError, match=f"accuracy={accuracy:g}: the errors of {named} are about .*conv2d is more"):
+        sizes_for(accuracy, m=m)
+
+
+def test_packed_weights_follow_the_m_of_the_accuracy() -> None:
+    options = {**GOOD, "C": 64, "O": 64, "H": 56, "W": 56, "weights": "packed"}
+    task = pb.create_task("conv2d_winograd", kwargs=options, target=AVX2, accuracy=5e-7)
+    packed = pack_weights(task, np.ones((64, 64, 3, 3), np.float32))
+    assert packed.shape == task.arguments()[1].shape == (4, 4, 8, 64, 8)
+
+
 def bias_relu(c: te.Tensor) -> te.Tensor:
     bias = te.placeholder((c.shape[-1],), name="bias")
     return te.compute(c.shape, lambda *at: te.max(c(*at) + bias[at[-1]], 0.0), name="relu")

@@ -17,6 +17,7 @@ from pegbox.measure.trial.check import Array, Tolerance, difference
 
 if TYPE_CHECKING:
     from pegbox.codegen import ArgSpec
+    from pegbox.task.packing import Pack
     from pegbox.task.task import Task
 
 _FILE = "bench.pickle"
@@ -69,7 +70,7 @@ class Bench:
         """
         args = task.arguments()
         try:
-            inputs = make_inputs(args, seed=seed, given=given)
+            inputs = inputs_of(task, seed=seed, given=given)
             expected = exact_outputs(task, inputs)
         except IndexOutOfBounds as error:
             raise MeasureError(f"{error}{about_random(error.inputs, given=given)}") from error
@@ -105,7 +106,7 @@ def _fresh(task: Task, *, seed: int, given: Mapping[str, Array]) -> Values | Non
     args = task.arguments()
     if all(spec.is_output or spec.name in given for spec in args):
         return None
-    inputs = make_inputs(args, seed=seed + 1, given=given)
+    inputs = inputs_of(task, seed=seed + 1, given=given)
     try:
         return Values(tuple(inputs), exact_outputs(task, inputs))
     except (IndexOutOfBounds, MemoryError):
@@ -128,6 +129,42 @@ def exact_outputs(task: Task, inputs: Sequence[Array]) -> tuple[Array, ...]:
     tolerance = Tolerance.of(plain, flop=task.flop)
     pairs = zip(exact, plain, strict=True)
     return tuple(wide if difference("", wide, own, tolerance) is None else own for wide, own in pairs)
+
+
+def inputs_of(task: Task, *, seed: int, given: Mapping[str, Array] | None = None) -> list[Array]:
+    """Make random arrays for the inputs of a task, as `make_inputs` does.
+
+    An input that the kernels take packed is made of random values as they are before: random ones in their place may
+    have errors of another size, as in place of transformed filters.
+    """
+    args, original = task.arguments(), _packed_input(task)
+    if original is None or args[original.place].name in (given or {}):
+        return make_inputs(args, seed=seed, given=given)
+    (array,) = make_inputs([original.spec], seed=seed)
+    packed = {args[original.place].name: original.pack(task.base, array, {})}
+    return make_inputs(args, seed=seed, given={**(given or {}), **packed})
+
+
+class _PackedInput(NamedTuple):
+    """The place of an input that kernels take packed, the array that it is made of, and the function that packs it."""
+
+    place: int
+    spec: ArgSpec
+    pack: Pack
+
+
+def _packed_input(task: Task) -> _PackedInput | None:
+    """Find the input of a task that its kernels take packed; None for other tasks, and a user's own class."""
+    base = getattr(task, "base", None)
+    if base is None:
+        return None
+    arguments = base.workload[1]
+    found, pack = base.template.unpacked(arguments), base.template.packer(arguments)
+    if found is None or pack is None:
+        return None
+    name, plain = found
+    specs = type(base)(base.template, (), plain, base.target).arguments()
+    return next(_PackedInput(place, spec, pack) for place, spec in enumerate(specs) if spec.name == name)
 
 
 def make_inputs(args: Sequence[ArgSpec], *, seed: int, given: Mapping[str, Array] | None = None) -> list[Array]:
