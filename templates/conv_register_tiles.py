@@ -114,31 +114,30 @@ def _good(found: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
 
 def _cost_of_whole(conv: Conv, tile: ChannelTile) -> float:
     """Estimate the half cycles that one input channel costs, at one filter position, for the whole result."""
-    down, along, deep = (-(-extent // size) for extent, size in
-                         zip((*conv.pixels, conv.vectors),
-                             (tile.height, tile.width, tile.vectors), strict=True))  # fmt: skip
-    row = sum(_cost_of_piece(conv, tile, t * tile.width, tile.width, tile.vectors) for t in range(along))
-    return down * deep * row * _rows_inside(conv, tile)
+    down, deep = -(-conv.pixels[0] // tile.height), -(-conv.vectors // tile.vectors)
+    return down * deep * _cost_of_row(conv, tile, tile.vectors, tile.width) * _rows_inside(conv, tile)
 
 
 def _cost_of_cut(conv: Conv, tile: ChannelTile) -> float:
-    columns, count = conv.pixels[1], conv.vectors
+    last = (conv.pixels[1] - 1) % tile.width + 1
     row = sum(
-        deep * _cost_of_piece(conv, tile, x, min(tile.width, columns - x), vectors)
-        for vectors, deep in ((tile.vectors, count // tile.vectors), (count % tile.vectors, 1))
-        for x in range(0, columns, tile.width)
+        deep * _cost_of_row(conv, tile, vectors, last)
+        for vectors, deep in ((tile.vectors, conv.vectors // tile.vectors), (conv.vectors % tile.vectors, 1))
         if vectors
     )
     return conv.pixels[0] // tile.height * row * _rows_inside(conv, tile)
 
 
-def _cost_of_piece(conv: Conv, tile: ChannelTile, x: int, width: int, vectors: int) -> float:
-    """Return the cost of a tile at column `x`, or of the rest of it: the average over the filter's columns."""
+def _cost_of_row(conv: Conv, tile: ChannelTile, vectors: int, last: int) -> float:
+    """Return the cost of a row of tiles, the last of `last` columns: the average over the filter's columns."""
+    starts = range(0, conv.pixels[1], tile.width)
     if not tiles.leaves_border_out(conv, 1):
-        return step_cost(tile.height * width, vectors)
-    taps = range(conv.kernel[1])
-    active = [overlap(conv.pixels_inside(1, tap), range(x, x + width)) for tap in taps]
-    return sum(step_cost(tile.height * count, vectors) for count in active if count) / len(taps)
+        most = step_cost(tile.height * tile.width, vectors)
+        return (len(starts) - 1) * most + step_cost(tile.height * last, vectors)
+    inside = [conv.pixels_inside(1, tap) for tap in range(conv.kernel[1])]
+    pieces = [range(x, x + (last if x == starts[-1] else tile.width)) for x in starts]
+    active = (overlap(pixels, piece) for pixels in inside for piece in pieces)
+    return sum(step_cost(tile.height * count, vectors) for count in active if count) / len(inside)
 
 
 def _rows_inside(conv: Conv, tile: ChannelTile) -> float:

@@ -239,6 +239,7 @@ def _copied(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor) -> te.Tensor:
 def _scheduled(cfg: pb.TemplateConfig, conv: Conv, stages: _Stages) -> te.TESchedule:
     s = te.create_schedule(stages.out.op)
     place = _channel_vectors(cfg, s, conv, stages) if _is_last(conv) else _pixel_vectors(cfg, s, conv, stages)
+    s[stages.tile].set_scope("local")
     s[stages.tile].compute_at(s[stages.out], place)
     *outer, last = s[stages.tile].op.axis
     kh, kw = s[stages.tile].op.reduce_axis

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from pegbox.compute.attention import LOWEST_SCORE, attention, biased
 from pegbox.compute.axis import IterVar
 from pegbox.compute.convolution import convolve, convolve_nhwc, padded
 from pegbox.compute.elementwise import elementwise
@@ -11,6 +10,7 @@ from pegbox.compute.graph import placeholders, post_order
 from pegbox.compute.head_layout import AttentionSizes, HeadLayout
 from pegbox.compute.movement import flat_index, reshaped, unflat_indices
 from pegbox.compute.phases import without_zeros
+from pegbox.compute.plain_attention import LOWEST_SCORE, attention, biased
 from pegbox.compute.printer import RESERVED, identifier, te_lines, tensor_names
 from pegbox.compute.product import matmul
 from pegbox.compute.reducer import map_body

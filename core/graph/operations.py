@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pegbox.compute.attention import attention
 from pegbox.compute.convolution import convolve, padded
 from pegbox.compute.elementwise import elementwise
 from pegbox.compute.head_layout import HeadLayout
 from pegbox.compute.movement import reshaped, transposed
+from pegbox.compute.plain_attention import attention
 from pegbox.compute.product import matmul
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import GraphError

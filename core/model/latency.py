@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pegbox.graph.graph import Graph
@@ -12,7 +12,7 @@ from pegbox.model.model_task import ModelTask
 from pegbox.search.allocation import UNKNOWN
 
 MARGIN = 0.05
-"""The share by which another variant has to be ahead: kernels are timed with warm caches, which flatters small ones."""
+"""The share by which another variant has to be ahead, since kernels are timed one by one."""
 
 Calls = Mapping[int, int]
 """The number of calls of each task, by the task's number."""
@@ -42,7 +42,13 @@ class Latency:
             tuple(Counter(places[id(node)] for node in graph.nodes if id(node) in places) for graph in variants)
             for variants in graphs
         )
-        return cls(calls, tuple(searches_of(tasks)))
+        return cls(calls, tuple(searches_of(tasks, _of_first_variants(calls))))
+
+    @property
+    def alternatives(self) -> list[bool]:
+        """For each search, True where the first variants call none of its tasks."""
+        first = _of_first_variants(self.variants)
+        return [all(number not in first for number, _ in each) for each in self.searches]
 
     def __call__(self, costs: Sequence[float]) -> float:
         """Sum up the calls by the seconds of all searches, the fastest of each task.
@@ -88,11 +94,14 @@ class Latency:
         return [_total(calls, seconds) for calls in variants]
 
 
-def searches_of(tasks: Sequence[ModelTask]) -> list[Searched]:
-    """List the searches of all implementations: the first of each task before all others, and equal ones once."""
+def searches_of(tasks: Sequence[ModelTask], first: Collection[int]) -> list[Searched]:
+    """List the searches of all implementations, equal ones once.
+
+    Those of the tasks in `first` come before the others, and the first of each task before its further ones.
+    """
     pairs = [(number, place) for number, task in enumerate(tasks) for place in range(len(task.implementations))]
     groups: dict[str, list[tuple[int, int]]] = {}
-    for number, place in sorted(pairs, key=lambda pair: pair[1]):
+    for number, place in sorted(pairs, key=lambda pair: (pair[0] not in first, pair[1])):
         task = tasks[number].implementations[place].task
         groups.setdefault(f"{task.workload} {task.target} {task.fingerprint}", []).append((number, place))
     return [tuple(each) for each in groups.values()]
@@ -102,6 +111,11 @@ def preferred(totals: Sequence[float]) -> int:
     """Choose a variant by the seconds of all: the first, unless another one is ahead by more than `MARGIN`."""
     best = min(range(len(totals)), key=lambda number: totals[number])
     return best if totals[best] < (1 - MARGIN) * totals[0] < math.inf else 0
+
+
+def _of_first_variants(variants: Sequence[Sequence[Calls]]) -> set[int]:
+    """Find the tasks that the first variants of models call."""
+    return {number for calls, *_ in variants for number in calls}
 
 
 def _total(calls: Calls, seconds: Sequence[float]) -> float:

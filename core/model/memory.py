@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from pegbox.codegen.compiled import ALIGNMENT
+from pegbox.expr import dtypes
+from pegbox.graph.graph import Graph, Value
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,23 @@ def plan_memory(blocks: Sequence[Block]) -> Arena:
             break
     assert best is not None
     return best
+
+
+def value_bytes(value: Value) -> int:
+    """Count the bytes of a value's array."""
+    return prod(value.shape) * dtypes.nbytes(value.dtype)
+
+
+def bytes_between_calls(graph: Graph) -> int:
+    """Estimate the bytes that pass through the caches between two calls of a graph's kernel.
+
+    Weights are read once in each call of the whole; of the other values, those of the largest node are counted, since
+    their places in the arena are shared.
+    """
+    most = max(
+        (sum(map(value_bytes, {*node.inputs, *node.outputs} - {*graph.constants})) for node in graph.nodes), default=0
+    )
+    return sum(map(value_bytes, graph.constants)) + most
 
 
 def _placed(blocks: Sequence[Block], order: Sequence[int]) -> list[int]:

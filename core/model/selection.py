@@ -21,7 +21,9 @@ from pegbox.errors import REFUSED, CompileError, PegboxError, SpaceError, Target
 from pegbox.graph.graph import Graph, Node
 from pegbox.graph.kind import computed_nodes
 from pegbox.measure.trial.bench import make_inputs
+from pegbox.measure.trial.cache_flush import CacheFlush
 from pegbox.model.latency import preferred
+from pegbox.model.memory import bytes_between_calls
 from pegbox.model.model_task import ModelTask, model_tasks
 from pegbox.model.node_task import NodeTask
 from pegbox.model.prediction_pool import Predicted, PredictionPool
@@ -140,12 +142,13 @@ def select_fastest(
     """
     places = {id(node): number for number, task in enumerate(tasks) for node in task.nodes}
     calls = [Counter(places[id(node)] for node in computed_nodes(graph)) for graph in graphs]
+    flush = CacheFlush(max(map(bytes_between_calls, graphs)))
     used = [number for number in range(len(tasks)) if any(number in each for each in calls)]
     # LLVM runs in a process of its own: while it compiles a kernel, the next one is predicted here.
     with PredictionPool(len(used)) as predictions, ThreadPoolExecutor(1, "pegbox-llvm") as compiler:
         known: dict[int, _Compilation] = {}
         for number in used:
-            known[number] = _Compilation(tasks[number], knowledge, predictions, compiler)
+            known[number] = _Compilation(tasks[number], knowledge, predictions, compiler, flush)
             if len(graphs) == 1:  # it will be wanted
                 known[number].start()
         chosen = next((n for n, each in enumerate(calls) if all(known[number].is_kept for number in each)), None)
@@ -154,7 +157,7 @@ def select_fastest(
             known[number].start()
         kernels = {number: known[number].kernel() for number in wanted}
     if chosen is None:
-        chosen = _fastest_variant(calls, tasks, kernels)
+        chosen = _fastest_variant(calls, tasks, kernels, flush)
     for number in calls[chosen]:
         known[number].keep()
 
@@ -165,7 +168,9 @@ def select_fastest(
     return graphs[chosen], [selection(node) for node in computed_nodes(graphs[chosen])]
 
 
-def _fastest_variant(calls: Sequence[Counter[int]], tasks: Sequence[ModelTask], kernels: Mapping[int, _Kernel]) -> int:
+def _fastest_variant(
+    calls: Sequence[Counter[int]], tasks: Sequence[ModelTask], kernels: Mapping[int, _Kernel], flush: CacheFlush
+) -> int:
     """Time the kernels that variants do not share, and return the number of the variant with the least sum."""
     differing = [number for number in kernels if len({each[number] for each in calls}) > 1]
     if not differing or not all(_runs_here(kernels[number]) for number in differing):
@@ -173,7 +178,7 @@ def _fastest_variant(calls: Sequence[Counter[int]], tasks: Sequence[ModelTask], 
     inputs = [
         make_inputs(tasks[number].numbered(kernels[number].number).task.arguments(), seed=0) for number in differing
     ]
-    times = times_in_turns([load(kernels[number].program) for number in differing], inputs)
+    times = times_in_turns([load(kernels[number].program) for number in differing], inputs, flush=flush)
     spent = dict(zip(differing, times, strict=True))
     return preferred([sum(count * spent.get(number, 0.0) for number, count in each.items()) for each in calls])
 
@@ -196,10 +201,15 @@ class _Compilation:
     """
 
     def __init__(
-        self, task: ModelTask, knowledge: Knowledge, predictions: PredictionPool, compiler: ThreadPoolExecutor
+        self,
+        task: ModelTask,
+        knowledge: Knowledge,
+        predictions: PredictionPool,
+        compiler: ThreadPoolExecutor,
+        flush: CacheFlush,
     ) -> None:
         self._task, self._store, self._compiler = task, knowledge.store, compiler
-        self._predictions = predictions
+        self._predictions, self._flush = predictions, flush
         self._predicted_apart: dict[int, Future[Predicted | None]] = {}
         self._measured = knowledge.best(task)
         self._found = self._kept()
@@ -274,7 +284,7 @@ class _Compilation:
         others = (self._predicted(number) for number in templates if number != first.number)
         found = [first, *(kernel for kernel in others if kernel is not None)]
         inputs = [make_inputs(tasks[each.number].arguments(), seed=0) for each in found]
-        return found[fastest([load(each.program) for each in found], inputs)]
+        return found[fastest([load(each.program) for each in found], inputs, flush=self._flush)]
 
     def _predicted(self, number: int) -> _Kernel | None:
         """Compile the best predicted configuration of an implementation; None where none can be compiled."""

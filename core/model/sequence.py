@@ -14,7 +14,7 @@ from pegbox.expr import dtypes
 from pegbox.graph.graph import Array, Graph, Node, Value
 from pegbox.graph.kind import computed_nodes, view_offsets
 from pegbox.model.constants import Constants
-from pegbox.model.memory import Arena, Block, plan_memory
+from pegbox.model.memory import Arena, Block, plan_memory, value_bytes
 from pegbox.model.node_task import Argument
 from pegbox.model.selection import Selection
 from pegbox.task.task import Task
@@ -57,7 +57,7 @@ class _Planner:
             self._places[value] = argument(number)
         for number, value in enumerate(graph.outputs, len(graph.inputs)):
             whole, _ = self._stored[value]
-            if whole not in graph.constants and _nbytes(whole) == _nbytes(value):
+            if whole not in graph.constants and value_bytes(whole) == value_bytes(value):
                 self._places.setdefault(whole, argument(number))
         arena, workspaces = self._arena()
         steps: list[Step] = [self._call(each, at) for each, at in zip(self._calls, workspaces, strict=True)]
@@ -87,7 +87,7 @@ class _Planner:
                 blocks[step] = Block(selection.program.workspace_bytes, step, step)
             for value in selection.node_task.node.outputs:
                 if value not in self._places:
-                    blocks[value] = Block(_nbytes(value), step, last[value])
+                    blocks[value] = Block(value_bytes(value), step, last[value])
         arena = plan_memory([*blocks.values()])
         workspaces: list[Place | None] = [None] * len(self._calls)
         for owner, offset in zip(blocks, arena.offsets, strict=True):
@@ -110,7 +110,7 @@ class _Planner:
         value = given.value
         array = self._constant(value)
         if array is None:
-            if given.pack is not None or _nbytes(value) != spec.nbytes or value.dtype != spec.dtype:
+            if given.pack is not None or value_bytes(value) != spec.nbytes or value.dtype != spec.dtype:
                 raise GraphError(f"a kernel takes {spec}, which cannot be the value {value} as it is")
             return self._place(value)
         packed = array if given.pack is None else given.pack(task, array)
@@ -139,7 +139,7 @@ class _Planner:
             array = self._constant(value)
             source = self._place(value) if array is None else Place(CONSTANTS, self._constants.add(array))
             if source != argument(number):
-                yield Copy(argument(number), source, _nbytes(value))
+                yield Copy(argument(number), source, value_bytes(value))
 
 
 def _stored(graph: Graph) -> dict[Value, tuple[Value, int]]:
@@ -161,7 +161,3 @@ def _stored(graph: Graph) -> dict[Value, tuple[Value, int]]:
 def _specs(values: Sequence[Value], *, is_output: bool) -> Iterator[ArgSpec]:
     for value in values:
         yield ArgSpec(value.name, value.shape, value.dtype, is_output)
-
-
-def _nbytes(value: Value) -> int:
-    return prod(value.shape) * dtypes.nbytes(value.dtype)

@@ -13,6 +13,7 @@ from pegbox.errors import ArgumentError, SpaceError
 from pegbox.model.display import model_progress
 from pegbox.model.index_inputs import index_inputs
 from pegbox.model.latency import Latency
+from pegbox.model.memory import bytes_between_calls
 from pegbox.model.model import ModelLike, as_models, machine_of
 from pegbox.model.model_task import model_tasks
 from pegbox.model.result import ModelResult
@@ -54,6 +55,9 @@ def tune_model(
 ) -> ModelResult:
     """Search for the fastest kernels of a model, or of several, in rounds: that task next which promises most.
 
+    Kernels are timed as they run in a model: before each timing as many bytes pass through the caches as between two
+    calls there.
+
     Each task begins with the configuration that `compile_model` would use. Where a node has several implementations,
     such as a template and a sketch, each is a search of its own, and the fastest of them counts.
 
@@ -91,6 +95,8 @@ def tune_model(
     searched = [made.task for made, _ in implementations]
     indices = [index_inputs(made, constants) for made, constants in implementations]
     scheduler = TaskScheduler(searched, tuner=tuner, seed=seed, records=records, resume=records is not None)
+    for each, is_alternative in zip(scheduler.progress, latency.alternatives, strict=True):
+        each.is_alternative = is_alternative
     shown = model_progress(tasks, latency) if progress else None
     try:
         reason = scheduler.search(
@@ -103,7 +109,7 @@ def tune_model(
             on_round=shown.on_round if shown is not None else lambda *_: None,
             runner=runner,
             timeout=timeout,
-            measure_options=measure_options,
+            measure_options={"flush_cache": max(map(bytes_between_calls, graphs)), **(measure_options or {})},
             store=kept,
         )
     finally:

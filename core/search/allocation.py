@@ -35,12 +35,14 @@ class Progress:
         best: seconds of its fastest configuration after each round.
         similar: a word that tasks of about the same attainable speed share; empty: like no other.
         exhausted: True if no configuration is left.
+        is_alternative: True where another task computes the same, so that the first round of this one can wait.
     """
 
     flop: float = 0.0
     best: list[float] = field(default_factory=list)
     similar: str = ""
     exhausted: bool = False
+    is_alternative: bool = False
 
     @property
     def cost(self) -> float:
@@ -108,6 +110,9 @@ class RoundRobin:
 class GradientAllocation:
     """An allocation to the task of the steepest descent. Each task has one round first, in their order.
 
+    First rounds of alternatives take turns with the rounds after a task's first. The variants of a model's graph have
+    several times as many tasks as the first one, and most of their kernels are slower than what is there.
+
     A task's descent is the estimated gain of one more round, times its weight in the total: `alpha` times the average
     gain of the last `window` rounds, and the rest an optimistic estimate. This is the gain of the mean round so far,
     but at most the gain that takes the task to `1 / beta` of the speed of the fastest similar one.
@@ -130,9 +135,15 @@ class GradientAllocation:
         """Choose the task of the steepest descent; among equals, that with the fewest rounds."""
         open_ones = [n for n, task in enumerate(tasks) if not task.exhausted]
         fresh = [n for n in open_ones if not tasks[n].best]
-        if fresh or not open_ones:
-            return fresh[0] if fresh else None
-        return min(open_ones, key=lambda n: (self.gradient(tasks, n), len(tasks[n].best)))
+        needed = [n for n in fresh if not tasks[n].is_alternative]
+        if needed or not open_ones:
+            return needed[0] if needed else None
+        begun = sum(bool(task.best) for task in tasks if task.is_alternative)
+        later = sum(len(task.best) - 1 for task in tasks if task.best)
+        started = [n for n in open_ones if tasks[n].best]
+        if fresh and (begun <= later or not started):
+            return fresh[0]
+        return min(started, key=lambda n: (self.gradient(tasks, n), len(tasks[n].best)))
 
     def gradient(self, tasks: Sequence[Progress], number: int) -> float:
         """Estimate the seconds that one more round of a task adds to the total: 0 or less where it gains."""

@@ -18,11 +18,20 @@ def test_an_option_outside_its_domain_is_shown(options: dict[str, float]) -> Non
         TimingPolicy(**options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("given", "wanted"), [(False, 0), (0, 0), (4096, 4096), (True, 64 << 20)])
+def test_the_bytes_that_pass_through_the_caches(given: bool | int, wanted: int) -> None:
+    assert TimingPolicy(flush_cache=given).flushed_bytes == wanted
+    with pytest.raises(ArgumentError, match="flush_cache=-1"):
+        TimingPolicy(flush_cache=-1)
+
+
 def test_a_timing_of_a_tiny_kernel_is_many_calls() -> None:
     policy = TimingPolicy(min_repeat_ms=5)
     assert policy.calls(15e-6) == 334
     assert policy.calls(9e-3) == 1
     assert TimingPolicy(flush_cache=True).calls(15e-6) == 1
+    assert TimingPolicy(flush_cache=1 << 20).calls(15e-6) == 1
+    assert TimingPolicy(flush_cache=0).calls(15e-6) > 1
 
 
 def test_far_behind_means_twice_the_best_and_a_cold_call_is_forgiven_its_page_faults() -> None:

@@ -15,6 +15,7 @@ import pytest
 from pegbox.measure import Failed, FailureKind, Ok, TimingPolicy
 from pegbox.measure.machine import run_delay
 from pegbox.measure.machine.run_delay import Reading, WaitMeter
+from pegbox.measure.trial.cache_flush import CacheFlush
 from pegbox.measure.trial.trial import CandidateArrays, run_interleaved, run_trial
 from pegbox.testing import llvm_kernels as kernels
 
@@ -241,6 +242,15 @@ def test_a_flushed_cache_means_one_call_at_a_time() -> None:
     kernel = PythonKernel(lambda call: 1e-5)
     run_trial(kernel, stage(), TimingPolicy(flush_cache=True, repeats=3))
     assert kernel.numbers[-3:] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("given", "size"), [(800, 100), (1 << 40, 8 << 20)])
+def test_a_flush_writes_all_of_its_memory(given: int, size: int) -> None:
+    flush = CacheFlush(given)
+    flush()
+    flush()
+    assert flush.memory.shape == (size,)
+    assert (flush.memory == 2).all()
 
 
 class SharedCore:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pegbox.codegen.compiled import ALIGNMENT
-from pegbox.model.memory import Arena, Block, plan_memory
+from pegbox.graph import Graph, Value, pointwise_node
+from pegbox.model.memory import Arena, Block, bytes_between_calls, plan_memory
 
 
 @st.composite
@@ -54,3 +56,12 @@ def test_another_order_than_the_largest_first_may_be_better() -> None:
 def test_a_plan_says_its_peak_beside_the_bound() -> None:
     assert str(plan_memory([Block(100, 0, 1)])) == "arena of 128 bytes; lower bound 128"
     assert str(Arena((), 1280, 1024)) == "arena of 1,280 bytes; lower bound 1,024, 25.0% more than the lower bound"
+
+
+def test_weights_and_the_largest_node_pass_between_two_calls() -> None:
+    x, weights = Value("x", (4, 8), "float32"), Value("w", (8,), "float32")
+    scaled = pointwise_node("scaled", "Mul", lambda a, b: a * b, [x, weights])
+    last = pointwise_node("last", "Relu", lambda a: a, scaled.outputs)
+    graph = Graph("g", (x,), last.outputs, (scaled, last), {weights: np.ones(8, "float32")})
+    assert bytes_between_calls(graph) == 8 * 4 + 2 * 4 * 8 * 4
+    assert bytes_between_calls(Graph("view", (x,), (x,), (), {})) == 0

@@ -160,7 +160,7 @@ def test_predicted_kernels_of_several_templates_are_timed(
 ) -> None:
     timed: list[list[str]] = []
 
-    def fastest(kernels: Any, inputs: Any) -> int:
+    def fastest(kernels: Any, inputs: Any, flush: Any) -> int:
         timed.append([kernel.name for kernel in kernels])
         assert len(kernels) == len(inputs) == 2
         return number
@@ -281,7 +281,7 @@ def test_predicted_kernels_of_attention_and_of_its_parts_are_timed(
 ) -> None:
     timed: list[list[str]] = []
 
-    def times(kernels: Any, inputs: Any) -> list[float]:
+    def times(kernels: Any, inputs: Any, flush: Any) -> list[float]:
         timed.append([kernel.name for kernel in kernels])
         assert len(inputs) == len(kernels)
         return [ns if kernel.name == "attention" else 1e3 for kernel in kernels]

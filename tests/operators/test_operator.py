@@ -240,6 +240,20 @@ def test_the_fastest_of_kernels_is_the_one_that_takes_least_time() -> None:
     assert choice.fastest(kernels, [[] for _ in kernels]) == 1
 
 
+def test_kernels_are_timed_once_after_each_flush() -> None:
+    log: list[str] = []
+
+    class Timed:
+        args = ()
+
+        def time_ns(self, arrays: Any, number: int = 1) -> int:
+            log.append(f"{number} calls")
+            return 10
+
+    assert choice.times_in_turns([Timed(), Timed()], [[], []], flush=lambda: log.append("flush")) == [10, 10]  # type: ignore[list-item]
+    assert log == ["1 calls"] * 2 + ["flush", "1 calls"] * 10
+
+
 def test_threads_compile_a_shape_once(product: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Any] = []
     build = kernel.build

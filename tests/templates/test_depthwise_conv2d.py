@@ -8,6 +8,7 @@ import pytest
 
 import pegbox as pb
 from pegbox.errors import TemplateError
+from pegbox.search.models.prediction import is_doomed
 from pegbox.testing import TemplateContract
 
 
@@ -81,3 +82,14 @@ def test_programs(layout: str, chosen: dict[str, object], golden: Callable[[obje
     task = pb.create_task("depthwise_conv2d", (1, 32, 16, 16, 3, 3), kwargs, target="llvm -mcpu=x86-64-v3 -num-cores 1")
     configs = task.space.iterate()
     golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("width", [14, 16])
+def test_kernels_that_copy_nothing_update_no_memory_under_a_mask(target: str, width: int) -> None:
+    task = pb.create_task(
+        "depthwise_conv2d", (1, 4, 14, width, 3, 3), {"padding": 1}, target=f"llvm -mcpu={target} -num-cores 1"
+    )
+    configs = [c for c in task.space.iterate() if not c["copy"].val]
+    assert configs
+    assert not any(is_doomed(task, c) for c in configs[:: max(1, len(configs) // 2)])

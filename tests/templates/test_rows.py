@@ -10,6 +10,7 @@ import pytest
 
 import pegbox as pb
 from pegbox import te
+from pegbox.codegen import assembly
 from pegbox.codegen.targets.target import target_of
 from pegbox.errors import TemplateError
 from pegbox.graph import Value, make_node, pointwise_node
@@ -61,6 +62,19 @@ def test_softmax_of_infinite_differences_and_of_nan() -> None:
 def test_the_program_of_a_softmax(golden: Callable[[object], None]) -> None:
     task = pb.create_task("softmax", args=(6, 21), target=TARGET)
     golden(task.show_ir(task.space.get(task.space.size - 1)))
+
+
+@pytest.mark.optimizer
+@pytest.mark.parametrize(("cpu", "register"), [("x86-64-v3", "ymm"), ("x86-64-v4", "zmm")])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "layer_norm", "rms_norm"])
+def test_loops_over_rows_fill_vectors(name: str, cpu: str, register: str) -> None:
+    target = f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu={cpu} -num-cores 1"
+    task = pb.create_task(name, args=(64, 1024), target=target)
+    text = assembly(task.lower(task.space.get(0)))
+    multiplied = [line for line in text.splitlines() if "mulps" in line or ("fmadd" in line and "ps" in line)]
+    assert multiplied
+    assert all(register in line for line in multiplied)
+    assert "expf" not in text
 
 
 @pytest.mark.parametrize("name", ["softmax", "layer_norm"])

@@ -9,9 +9,9 @@ from math import prod
 
 import numpy as np
 
-from pegbox.compute.attention import LOWEST_SCORE
 from pegbox.compute.head_layout import PARTS, AttentionSizes, HeadLayout
 from pegbox.compute.movement import flat_index
+from pegbox.compute.plain_attention import LOWEST_SCORE
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.nodes import Binary, Expr, Var
 from pegbox.expr.simplify import simplified_linear, simplify

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pegbox.compute.attention import LOWEST_SCORE
 from pegbox.compute.ops import compute as computed
+from pegbox.compute.plain_attention import LOWEST_SCORE
 from pegbox.compute.tensor import Tensor
 from pegbox.expr.build import const
 from pegbox.expr.nodes import Const, Expr, Select, Var

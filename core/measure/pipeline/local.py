@@ -80,7 +80,7 @@ class LocalMeasurer(Measurer):
         build_timeout: float = 10.0,
         repeats: int = 3,
         min_repeat_ms: float = 5.0,
-        flush_cache: bool = False,
+        flush_cache: bool | int = False,
         rounds: int = 10,
         timing: TimingPolicy | None = None,
         builders: int | None = None,

@@ -10,6 +10,7 @@ from typing import Any
 
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
+from pegbox.measure.trial.cache_flush import MOST
 from pegbox.shown import value_text
 
 # A candidate slower than this, in FLOP/s, is hopeless even before anything is known to be faster.
@@ -26,16 +27,17 @@ class TimingPolicy:
     get no more than that: those that may be the best are measured again at the end of a search, in turns.
 
     Times are in seconds except `min_repeat_ms`: the milliseconds that one timing must last, over several calls if
-    need be. `flush_cache` empties the caches before each timing, which is then a single call. `max_seconds` is what
-    the ordinary timings of one candidate may take together (one is always made), `near_seconds` what those of one
-    near the best may take before no more is added, `timeout` what a whole trial may take. These count the time that the
+    need be. `flush_cache` empties the caches before each timing, which is then a single call; a number lets so many
+    bytes of other memory pass through them, as a program does between two calls of a kernel. `max_seconds` is what the
+    ordinary timings of one candidate may take together (one is always made), `near_seconds` what those of one near the
+    best may take before no more is added, `timeout` what a whole trial may take. These count the time that the
     candidate computes, not its waits for a core.
     """
 
     timeout: float = 10.0
     repeats: int = 3
     min_repeat_ms: float = 5.0
-    flush_cache: bool = False
+    flush_cache: bool | int = False
     max_repeats: int = 10
     max_seconds: float = 0.5
     near_seconds: float = 0.06
@@ -71,6 +73,8 @@ class TimingPolicy:
             check_float(name, getattr(self, name))
         for name in ("near", "drop", "hopeless"):
             check_float(name, getattr(self, name), minimum=1)
+        if not isinstance(self.flush_cache, bool):
+            check_int("flush_cache", self.flush_cache, minimum=0)
         for name in ("repeats", "max_repeats", "rounds"):
             check_int(name, getattr(self, name))
         _require(
@@ -79,6 +83,11 @@ class TimingPolicy:
             self.max_repeats >= self.repeats,
             f"at least repeats={value_text(self.repeats)}",
         )
+
+    @property
+    def flushed_bytes(self) -> int:
+        """The memory that passes through the caches before each timing."""
+        return MOST if self.flush_cache is True else int(self.flush_cache)
 
     def first_call_limit(self, best: float, *, flop: float) -> float:
         """Compute the seconds after which the first call is cut off: enough for anything that could be of interest.

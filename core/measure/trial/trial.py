@@ -18,12 +18,12 @@ import numpy as np
 from pegbox.measure.machine.run_delay import WaitMeter, on_core
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.measure.trial.bench import Bench, Values
+from pegbox.measure.trial.cache_flush import CacheFlush
 from pegbox.measure.trial.check import Array, GuardedArray, magnitude_of, poison, same_bytes
 from pegbox.measure.trial.output_check import Check, check_output
 from pegbox.measure.trial.timing import TimingPolicy
 
 _PROBE_SECONDS = 1e-3
-_FLUSH_BYTES = 64 << 20
 
 
 class TimedKernel(Protocol):
@@ -46,7 +46,7 @@ class CandidateArrays:
     _guarded: tuple[GuardedArray, ...] = field(init=False)
     _values: Values = field(init=False)
     _magnitudes: tuple[float, ...] = field(init=False)
-    _flusher: Array | None = field(init=False, default=None)
+    _flush: CacheFlush | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._guarded = tuple(GuardedArray(spec.shape, spec.dtype) for spec in self.bench.args)
@@ -98,11 +98,11 @@ class CandidateArrays:
         specs = zip(self.bench.args, self.arrays, strict=True)
         return [(spec.name, array) for spec, array in specs if spec.is_output == outputs]
 
-    def flush(self) -> None:
-        """Push the arrays out of the caches by writing something larger than most last-level caches."""
-        if self._flusher is None:
-            self._flusher = np.zeros(_FLUSH_BYTES // 8, dtype=np.int64)
-        np.add(self._flusher, 1, out=self._flusher)
+    def flush(self, nbytes: int) -> None:
+        """Let so many bytes of other memory pass through the caches."""
+        if self._flush is None:
+            self._flush = CacheFlush(nbytes)
+        self._flush()
 
 
 def run_trial(
@@ -223,7 +223,7 @@ def _repeat(
 
 def _timing(kernel: TimedKernel, stage: CandidateArrays, policy: TimingPolicy, number: int) -> float:
     if policy.flush_cache:
-        stage.flush()
+        stage.flush(policy.flushed_bytes)
     return max(_seconds(kernel, stage, number) / number, 1e-12)
 
 
