@@ -15,6 +15,9 @@ from pegbox.errors import GraphError
 
 _LARGEST = 2**31 - 1  # of a protobuf message, in bytes
 
+_NAMES_OF_EXPORTERS = ("", "main_graph", "torch_jit", "torch-jit-export")
+"""The names that PyTorch's exporters give every graph; two libraries would have one function."""
+
 
 @dataclass(frozen=True)
 class ModelFile:
@@ -24,11 +27,19 @@ class ModelFile:
         proto: the message.
         name: the name in errors.
         folder: the folder of its weights; None where the model was not read from a file.
+        stem: the name of the file without its ending.
     """
 
     proto: onnx.ModelProto
     name: str
     folder: Path | None
+    stem: str = "model"
+
+    @property
+    def title(self) -> str:
+        """The name of its graph, or of its file where an exporter calls all graphs the same."""
+        name = self.proto.graph.name
+        return self.stem if name in _NAMES_OF_EXPORTERS else name
 
 
 def is_own(domain: str) -> bool:
@@ -51,7 +62,7 @@ def open_model(source: str | os.PathLike[str] | onnx.ModelProto) -> ModelFile:
         model = ModelFile(source, repr(source.graph.name or "model"), None)
     else:
         path = check_path("model", source, error=GraphError)
-        model = ModelFile(_parsed(path), repr(str(path)), path.resolve().parent)
+        model = ModelFile(_parsed(path), repr(str(path)), path.resolve().parent, path.stem)
     if not model.proto.HasField("graph") or not model.proto.opset_import:
         raise GraphError(
             f"{model.name} is not an ONNX model: it has no graph or no versions of operators; export or copy it again"

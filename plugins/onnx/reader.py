@@ -82,7 +82,7 @@ def read_model(
     reader.read(inlined.graph.node)
     _raise(model, reader.refusals)
     outputs = [graph.values[each.name] for each in model.proto.graph.output]
-    return graph.graph(model.proto.graph.name or "model", outputs)
+    return graph.graph(model.title, outputs)
 
 
 def _raise(model: ModelFile, refusals: list[Refusal]) -> None:

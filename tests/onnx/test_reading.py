@@ -32,6 +32,15 @@ def test_a_graph_has_the_names_of_the_file() -> None:
     assert {value.name for value in graph.constants} == {"w1", "w2", "w3", "b1"}
 
 
+@pytest.mark.parametrize(("name", "wanted"), [("main_graph", "encoder"), ("own", "own")])
+def test_a_graph_that_an_exporter_named_has_the_name_of_its_file(tmp_path: Path, name: str, wanted: str) -> None:
+    built = builders.depthwise_block()
+    built.graph.name = name
+    onnx.save(built, tmp_path / "encoder.onnx")
+    assert reader.read_model(tmp_path / "encoder.onnx").name == wanted
+    assert reader.read_model(built).name == {"main_graph": "model"}.get(name, name)
+
+
 def test_open_dimensions_are_fixed_by_the_shape_of_an_input_or_by_their_names() -> None:
     built = builders.transformer_block()
     by_name = reader.read_model(built, shapes={"batch": 2, "tokens": 3})
