@@ -4,12 +4,12 @@
     python3 benchmarks/depthwise.py 144x56x56-3-s1-p1            # CxHxW-K, -s stride, -p padding
     python3 benchmarks/depthwise.py --layout NHWC --trials 0     # untuned: the configurations that are predicted
 
-The rivals are torch, in the same layout, and ONNX Runtime, which takes NCHW alone and is shown for both; it writes into
-an array that is there, as we do, and torch allocates its result. A rival that is not installed is left out. The
-roofline is that of one core, the longer of two: the multiply-adds at the peak, which is measured in turns with the
-kernels, and copying the input to the output in the caches that hold both. All take turns, pinned to one core, each
-after a call that brings its arrays back into the caches; the output shows the least time of each, because disturbances
-only add to it.
+The rivals are torch, in the same layout, and ONNX Runtime, which takes only NCHW and is shown for both. ONNX Runtime
+writes into an existing array, as pegbox does; torch allocates its result. A rival that is not installed is left out.
+The roofline is that of one core, the longer of two times: that of the multiply-adds at the peak, which is measured in
+turns with the kernels, and that of copying the input to the output in the caches that hold both. All take turns, pinned
+to one core, each after a call that brings its arrays back into the caches; the output shows the least time of each,
+because disturbances only add to it.
 """
 
 from __future__ import annotations

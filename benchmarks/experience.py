@@ -5,7 +5,7 @@
     python3 benchmarks/experience.py --random 90         # measure random shapes of templates and sketches
     python3 benchmarks/experience.py --random 27 --kind outliers    # of the kinds that are predicted worst
     python3 benchmarks/experience.py --random 24 --kind models      # of the kinds that models have, with packed weights
-    python3 benchmarks/experience.py --random 40 --kind depthwise --seed 11    # convolutions of a filter a channel
+    python3 benchmarks/experience.py --random 40 --kind depthwise --seed 11    # depthwise convolutions
     python3 benchmarks/experience.py --random 36 --seed 9001 --held-out    # shapes that only benchmarks use
     python3 benchmarks/experience.py                     # write two files of core/records/shipped
     python3 benchmarks/experience.py --check             # predict each workload from the others

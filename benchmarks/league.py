@@ -184,9 +184,10 @@ def on_equal_terms(report: Comparison, first: str, second: str) -> Iterator[tupl
 
 @dataclass(frozen=True)
 class Duel:
-    """Two tuners on all spaces that both have: the spaces on which the second has the lower median of the best costs.
+    """A comparison of two tuners on the `spaces` that both have.
 
-    On `significant` of the `lost` spaces the difference is more than luck by the test of Mann and Whitney.
+    On `lost` of them, the second has the lower median of the best costs; on `significant` of these, the difference is
+    more than luck by the test of Mann and Whitney.
     """
 
     lost: int
@@ -255,7 +256,7 @@ def versions(tuners: Sequence[str]) -> list[str]:
 
 
 def part(league: League) -> list[str]:
-    """Write a table of tuners: scores at each budget, and the milliseconds of each for a trial."""
+    """Write a table of tuners: scores at each budget, and the milliseconds that each takes for a trial."""
     seeds, overheads = league.seeds(), league.overheads()
     scores = league.scores
     lines = [
@@ -278,9 +279,10 @@ def bar(league: League) -> list[str]:
     """Write the bar for the default tuner against each other one: the spaces on which it is beaten."""
     lines = [
         f"`{DEFAULT}` should have the higher score at each budget, and be beaten on at most a fifth of the spaces.",
-        "It is beaten where the other's median of the best costs is lower, by however little; in brackets the spaces",
-        f"on which that is more than luck, p < {LEVEL} by the test of Mann and Whitney, which needs four seeds.",
-        "Medians are those of the spaces and seeds that both have. The bar counts the number before the bracket.",
+        "It is beaten where the other's median of the best costs is lower, by however little. The number in brackets",
+        f"is that of spaces where this is more than luck, p < {LEVEL} by the test of Mann and Whitney, which needs",
+        "four seeds. Medians are those of the spaces and seeds that both have. The bar counts the number before the",
+        "brackets.",
         "",
         f"| beaten by | seeds | {' | '.join(f'at {budget}' for budget in BUDGETS)} |",
         f"| --- | --- |{' --- |' * len(BUDGETS)}",

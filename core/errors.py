@@ -116,7 +116,7 @@ class GraphError(PegboxError):
 
 
 class UnknownShape(GraphError):
-    """Shapes of inputs or dimensions that a model does not have; `names` are theirs."""
+    """Shapes are given for inputs or dimensions that a model does not have; `names` lists these."""
 
     def __init__(self, message: str, names: Iterable[str] = ()) -> None:
         super().__init__(message)

@@ -129,7 +129,7 @@ def _cost_of_cut(conv: Conv, tile: ChannelTile) -> float:
 
 
 def _cost_of_row(conv: Conv, tile: ChannelTile, vectors: int, last: int) -> float:
-    """Return the cost of a row of tiles, the last of `last` columns: the average over the filter's columns."""
+    """Return the cost of a row of tiles, the last `last` columns wide: the average over the filter's columns."""
     starts = range(0, conv.pixels[1], tile.width)
     if not tiles.leaves_border_out(conv, 1):
         most = step_cost(tile.height * tile.width, vectors)

@@ -26,7 +26,7 @@ _BYTES = 1 << 10, 1 << 13
 
 _VECTORS = (2, 4, 8)
 _AHEAD = 2
-"""The blocks of rows by which memory is read ahead."""
+"""The number of blocks of rows by which memory is read ahead."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def schedule(cfg: pb.TemplateConfig, found: Rows) -> te.TESchedule:
 
 
 def _streamed(cfg: pb.TemplateConfig, found: Rows) -> Iterator[Tensor]:
-    """Yield the inputs that come from memory row by row: they are fetched while rows before them are computed."""
+    """Yield the inputs that are read from memory row by row: rows are prefetched while earlier ones are computed."""
     lead = tuple(axis.extent for axis in found.out.axis[: found.rank])
     for tensor in dict.fromkeys(tensor for op in (*found.stages, found.out) for tensor in op.inputs):
         is_input = not isinstance(tensor.op, ComputeOp)

@@ -97,7 +97,7 @@ def tile_sizes(conv: Conv, m: int, accuracy: float | None = None) -> list[int]:
     errors.
 
     Args:
-        accuracy: the largest error that the user asked for; None for the default, which all sizes are tried for.
+        accuracy: the largest error that the user allows; None for the default, with which all sizes are tried.
 
     Raises:
         TemplateError: another convolution, an unknown `m`, or no size that is accurate enough.

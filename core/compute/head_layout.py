@@ -1,4 +1,4 @@
-"""The layouts of the arrays of an attention."""
+"""The layouts of the arrays that attention reads and writes."""
 
 from __future__ import annotations
 

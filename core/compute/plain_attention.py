@@ -28,7 +28,7 @@ def attention(
 
     Args:
         arrays: Q, K and V, or one array of all, in a layout; a head of K and V may serve several of Q.
-        causal: the last query sees all keys, and each one before it one key less.
+        causal: the last query sees all keys, and each one before it one key fewer.
         bias: the summand of the scores [batch, heads, queries, keys], broadcast along axes of one element.
 
     Raises:
@@ -69,7 +69,7 @@ def attention(
 
 
 def biased(score: Expr, bias: Tensor | None, at: Sequence[Expr]) -> Expr:
-    """Add the bias of a place to a score; a sum below `LOWEST_SCORE` is replaced by that.
+    """Add the bias of a place to a score; a sum below `LOWEST_SCORE` is replaced by it.
 
     Args:
         bias: broadcast along axes of one element; None for no bias.

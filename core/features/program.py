@@ -57,11 +57,11 @@ CHECKED_LATER = 32
 """The later classes that are checked, each whose number is a multiple: a template hides things often if it does."""
 
 TRUSTED = 16
-"""The checked classes of a template, of all its tasks in this process, until only the first of another task and later
-ones are checked."""
+"""The number of classes of a template, checked in this process, after which less of each further task is checked: its
+first class and every `CHECKED_LATER`th."""
 
 _passed: Counter[object] = Counter()
-"""The classes of each author of schedules that were checked, and described rightly."""
+"""The number of checked classes that were described correctly, by author of schedules."""
 
 BEGINNINGS = 8
 """The random configurations for each class that a sample begins with."""
@@ -389,7 +389,7 @@ def without_collection() -> Iterator[None]:
 
 
 def _author(task: Task) -> object:
-    """Return the author of a task's schedules: the code of a template, or a kind of space generators."""
+    """Return the author of a task's schedules: a template's code, or the function or class that makes its space."""
     if task.code:
         return task.code
     made_by = getattr(task.template.function, "generator", task.template.function)

@@ -46,7 +46,7 @@ class Latency:
 
     @property
     def alternatives(self) -> list[bool]:
-        """For each search, True where the first variants call none of its tasks."""
+        """A flag for each search: True if the first variants call none of its tasks."""
         first = _of_first_variants(self.variants)
         return [all(number not in first for number, _ in each) for each in self.searches]
 

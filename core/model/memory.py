@@ -79,9 +79,9 @@ def value_bytes(value: Value) -> int:
 
 
 def bytes_between_calls(graph: Graph) -> int:
-    """Estimate the bytes that pass through the caches between two calls of a graph's kernel.
+    """Estimate the bytes that pass through the caches between two calls of a kernel of a graph.
 
-    Weights are read once in each call of the whole; of the other values, those of the largest node are counted, since
+    Weights are read once in each call of the model; of the other values, those of the largest node are counted, since
     their places in the arena are shared.
     """
     most = max(

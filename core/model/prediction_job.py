@@ -17,8 +17,8 @@ def predicted_kernel(packed: bytes) -> bytes:
     """Compile the best predicted configuration that can be compiled.
 
     Returns:
-        A pickle of its digits and its program; nothing where none can be compiled, which the parent finds out again
-        for its error. LLVM may end this process.
+        The pickled digits and program; empty if none can be compiled, in which case the parent tries again, for the
+        error. LLVM may end this process.
     """
     task = unpack_task(packed)
     try:

@@ -17,7 +17,7 @@ from pegbox.workers.pool import Pool
 from pegbox.workers.process import Worker
 
 FEW = 6
-"""The number of tasks that are predicted in less time than processes take to start."""
+"""The largest number of tasks that are predicted in less time than processes take to start."""
 
 _JOBS = "pegbox.model.prediction_job"
 _SECONDS = 2 * COMPILE_SECONDS
@@ -55,9 +55,10 @@ class PredictionPool:
         self._stack.close()
 
     def submit(self, task: Task) -> Future[Predicted | None] | None:
-        """Let a process make the predicted kernel of a task; None where it has to be made in this one.
+        """Let a process make the predicted kernel of a task; None where this process has to.
 
-        The result is None where a process could not: LLVM has ended it, or the modules of the task are not found there.
+        The result is None if the process made none: LLVM has ended it, the task's modules are not found there, or no
+        prediction can be compiled.
         """
         if not self.size or (packed := pack_task(task)) is None:
             return None
@@ -72,9 +73,8 @@ class PredictionPool:
         if not isinstance(reply, bytes) or not reply:
             return None
         digits, program = pickle.loads(reply)
-        return task.space.config(digits), program._replace(
-            target=task.target
-        )  # it travels with all features written out
+        # The target that comes back has all its features written out.
+        return task.space.config(digits), program._replace(target=task.target)
 
     def _start(self, place: int) -> Worker:
         return Worker(_JOBS, warm=_JOBS, cores=self._cores, most_reply=_MOST_REPLY)

@@ -149,7 +149,7 @@ def select_fastest(
         known: dict[int, _Compilation] = {}
         for number in used:
             known[number] = _Compilation(tasks[number], knowledge, predictions, compiler, flush)
-            if len(graphs) == 1:  # it will be wanted
+            if len(graphs) == 1:  # all kernels are wanted
                 known[number].start()
         chosen = next((n for n, each in enumerate(calls) if all(known[number].is_kept for number in each)), None)
         wanted = list(dict.fromkeys(number for each in calls for number in each)) if chosen is None else calls[chosen]
@@ -220,7 +220,7 @@ class _Compilation:
         self.is_kept = self._found is not None
 
     def start(self) -> None:
-        """Begin to compile, unless the kernel is in the store or this was done before."""
+        """Begin to compile, unless the kernel is in the store or this has begun before."""
         if self._found is None and not self._is_started:
             self._is_started = True
             self._candidates = self._configurations()
@@ -261,7 +261,7 @@ class _Compilation:
             keep_program(key, kernel.program, task, kernel.config, tuned=kernel.origin == "tuned", store=self._store)
 
     def _start_apart(self) -> bool:
-        """Let other processes predict the kernels that come first; False where none can."""
+        """Let other processes predict the kernels that come first; return False if the very first cannot be."""
         if self._measured is not None or not self._predictions.size:
             return False
         tasks = [each.task for each in self._task.implementations]

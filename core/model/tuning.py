@@ -55,8 +55,8 @@ def tune_model(
 ) -> ModelResult:
     """Search for the fastest kernels of a model, or of several, in rounds: that task next which promises most.
 
-    Kernels are timed as they run in a model: before each timing as many bytes pass through the caches as between two
-    calls there.
+    Kernels are timed as they run in a model: before each timing, as many bytes pass through the caches as between two
+    calls in the model.
 
     Each task begins with the configuration that `compile_model` would use. Where a node has several implementations,
     such as a template and a sketch, each is a search of its own, and the fastest of them counts.

@@ -110,8 +110,8 @@ class RoundRobin:
 class GradientAllocation:
     """An allocation to the task of the steepest descent. Each task has one round first, in their order.
 
-    First rounds of alternatives take turns with the rounds after a task's first. The variants of a model's graph have
-    several times as many tasks as the first one, and most of their kernels are slower than what is there.
+    Alternatives wait: their first rounds take turns with the later rounds of all tasks. The variants of a model's graph
+    have several times as many tasks as the first variant, and most of their kernels are slower than its own.
 
     A task's descent is the estimated gain of one more round, times its weight in the total: `alpha` times the average
     gain of the last `window` rounds, and the rest an optimistic estimate. This is the gain of the mean round so far,

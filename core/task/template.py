@@ -91,9 +91,9 @@ class Template(NamedFunction):
         return next((pack for given, pack in self._packed_forms.values() if given.items() <= arguments.items()), None)
 
     def unpacked(self, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-        """Return the name of the input that the template takes packed, and the arguments with which it does not.
+        """Return the name of the input that the template takes packed, and the arguments for the input as it is.
 
-        None where it takes all inputs as they are, or the arguments that say so have no defaults.
+        None if it takes no input packed, or if the arguments that ask for packing have no defaults.
         """
         for name, (given, _) in self._packed_forms.items():
             if given.items() <= arguments.items():

@@ -105,10 +105,10 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def _read(files: Sequence[Path], shapes: Mapping[str, tuple[int, ...]]) -> list[Model]:
-    """Read the models; each shape has to be one of a model at least.
+    """Read the models; each shape must name an input or a dimension of at least one of them.
 
     Raises:
-        UnknownShape: no model has an input or a dimension of a name.
+        UnknownShape: a name is neither an input nor a dimension of any model.
     """
     models, nowhere = [], set(shapes)
     for file in files:
@@ -123,7 +123,7 @@ def _read(files: Sequence[Path], shapes: Mapping[str, tuple[int, ...]]) -> list[
             models.append(pb.load_model(file, shapes=own or None))
         nowhere &= lacking
     if nowhere:
-        pb.load_model(files[0], shapes={name: shapes[name] for name in sorted(nowhere)})  # says what is wrong
+        pb.load_model(files[0], shapes={name: shapes[name] for name in sorted(nowhere)})  # raises the error
     return models
 
 

@@ -23,7 +23,7 @@ def fix_shapes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes) -> list[tu
 
     Raises:
         OpenShapes: a dimension stays open.
-        UnknownShape: the model lacks a name.
+        UnknownShape: a name is neither an input nor a dimension of the model.
         GraphError: a given shape does not fit the file's.
     """
     names = {each.name for each in inputs}

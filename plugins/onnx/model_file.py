@@ -16,7 +16,7 @@ from pegbox.errors import GraphError
 _LARGEST = 2**31 - 1  # of a protobuf message, in bytes
 
 _NAMES_OF_EXPORTERS = ("", "main_graph", "torch_jit", "torch-jit-export")
-"""The names that PyTorch's exporters give every graph; two libraries would have one function."""
+"""The names that PyTorch's exporters give to every graph; functions of two libraries would have the same name."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ModelFile:
 
     @property
     def title(self) -> str:
-        """The name of its graph, or of its file where an exporter calls all graphs the same."""
+        """The name of the graph; if an exporter gives that name to every graph, the name of the file."""
         name = self.proto.graph.name
         return self.stem if name in _NAMES_OF_EXPORTERS else name
 

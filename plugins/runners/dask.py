@@ -213,11 +213,11 @@ class DaskRunner(Runner):
 
 
 _compared: set[tuple[str, frozenset[str]]] = set()
-"""The schedulers, and workers of them, that were compared in this process: a search of a model has many rounds."""
+"""The schedulers and workers that this process has compared: a search of a model opens a runner for each round."""
 
 
 def _compare(client: Client, workers: Collection[str]) -> None:
-    """Warn if equal machines are not equally fast; once for the same ones."""
+    """Warn if equal machines are not equally fast, once for the same workers."""
     key = client.scheduler.address, frozenset(workers)
     if key not in _compared:
         _compared.add(key)

@@ -1,4 +1,4 @@
-"""Processes that predict kernels: the same ones as without them."""
+"""Processes that predict kernels: the kernels are the same as without them."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
 together from its bits. erf is x + x E(x^2) below one, and 1 - exp(q(x)) above, where the polynomial q approximates
-log(erfc(x)): an error of q counts erfc(x) times, which its fit minimises. So q log2(e) is rounded like any number, and
-reduced exactly.
+log(erfc(x)): an error of q counts erfc(x) times, which its fit minimises. So q log2(e) needs no extra precision;
+its reduction is exact.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def erf(x: VectorValue) -> VectorValue:
 
 
 def _exp2(x: VectorValue) -> VectorValue:
-    """Compute 2^x for results with normal exponents; the error is that of x, which is large where x is."""
+    """Compute 2^x for results with normal exponents; x is rounded, so the relative error grows with |x|."""
     fmt = FORMATS[x.element]
     magic = fmt.round_magic + fmt.bias
     shifted = x + magic

@@ -174,7 +174,7 @@ class VectorValue:
 def polynomial(x: VectorValue, coefficients: Sequence[float]) -> VectorValue:
     """Compute the polynomial c[0] + c[1] x + ..., by Horner's rule in x² for pairs of terms c + c' x.
 
-    The pairs don't wait for each other, so that the result is there in little more than half of the time.
+    The pairs are independent, so the result takes little more than half the time.
     """
     pairs = [
         x.fma(odd, even) for even, odd in zip(coefficients[::2], coefficients[1::2], strict=False)

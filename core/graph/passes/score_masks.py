@@ -1,4 +1,4 @@
-"""Masks of scores: choices before a softmax, as summands."""
+"""The pass that turns the masks of scores into summands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HIDDEN = -1e30
 
 
 def score_masks(graph: Graph) -> Graph:
-    """Add masks to the scores before a softmax, and add constant summands up.
+    """Turn the masks of the scores before a softmax into summands, and add up constant summands.
 
     ::
 
@@ -72,7 +72,7 @@ def _masked(graph: Graph, node: Node) -> Sequence[Node] | None:
 
 
 def _number(expr: Expr, elements: Sequence[Var], inputs: Sequence[Value], graph: Graph) -> float | None:
-    """Return the value of an expression that is one constant."""
+    """Return the value of a constant expression; None for any other."""
     if isinstance(expr, Const):
         return float(expr.value)
     array = next(
@@ -105,7 +105,7 @@ def _summed(graph: Graph, made: Rewriting, out: Value) -> Sequence[Node] | None:
 
 
 def _summand(graph: Graph, out: Value) -> tuple[Value, Array, bool] | None:
-    """Find a constant summand of scores: the scores without it, the constant, and True where both are views."""
+    """Find a constant summand of scores: the scores without it, the constant, and True if added between two views."""
     node = graph.producers.get(out)
     if node is None or graph.sole_consumer(out) is None:
         return None

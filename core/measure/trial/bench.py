@@ -134,8 +134,8 @@ def exact_outputs(task: Task, inputs: Sequence[Array]) -> tuple[Array, ...]:
 def inputs_of(task: Task, *, seed: int, given: Mapping[str, Array] | None = None) -> list[Array]:
     """Make random arrays for the inputs of a task, as `make_inputs` does.
 
-    An input that the kernels take packed is made of random values as they are before: random ones in their place may
-    have errors of another size, as in place of transformed filters.
+    An input that the kernels take packed is packed from random values. Random packed values may have errors of another
+    size, for instance in place of transformed filters.
     """
     args, original = task.arguments(), _packed_input(task)
     if original is None or args[original.place].name in (given or {}):
@@ -146,7 +146,7 @@ def inputs_of(task: Task, *, seed: int, given: Mapping[str, Array] | None = None
 
 
 class _PackedInput(NamedTuple):
-    """The place of an input that kernels take packed, the array that it is made of, and the function that packs it."""
+    """The place of an input that kernels take packed, the array before packing, and the function that packs it."""
 
     place: int
     spec: ArgSpec

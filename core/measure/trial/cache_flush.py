@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 MOST = 64 << 20
-"""Bytes, more than most last-level caches hold."""
+"""The largest number of bytes, more than most last-level caches hold."""
 
 
 class CacheFlush:
     """Memory that is written between calls, which pushes the arrays of kernels out of the caches.
 
     Args:
-        nbytes: its size, at most `MOST`. Less than a cache holds leaves that cache as it would be after a program that
-            has touched as much.
+        nbytes: the size of the memory, cut to `MOST`. A size below that of a cache leaves the cache as a program that
+            touches as much memory would.
     """
 
     def __init__(self, nbytes: int = MOST) -> None:
@@ -24,9 +24,9 @@ class CacheFlush:
 
     @cached_property
     def memory(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The memory, whose pages exist since the first call."""
+        """The memory; its pages are allocated by the first write."""
         return np.zeros(self._size // 8, np.int64)
 
     def __call__(self) -> None:
-        """Write all of it."""
+        """Write the whole memory."""
         np.add(self.memory, 1, out=self.memory)

@@ -26,9 +26,9 @@ class TimingPolicy:
     MetaSchedule gives every candidate the full treatment and spends most of its tuning time on hopeless ones. Near ones
     get no more than that: those that may be the best are measured again at the end of a search, in turns.
 
-    Times are in seconds except `min_repeat_ms`: the milliseconds that one timing must last, over several calls if
-    need be. `flush_cache` empties the caches before each timing, which is then a single call; a number lets so many
-    bytes of other memory pass through them, as a program does between two calls of a kernel. `max_seconds` is what the
+    Times are in seconds except `min_repeat_ms`: the milliseconds that one timing must last, over several calls if need
+    be. `flush_cache` empties the caches before each timing, which is then a single call; a number lets that many bytes
+    of other memory pass through them, as a program does between two calls of a kernel. `max_seconds` is what the
     ordinary timings of one candidate may take together (one is always made), `near_seconds` what those of one near the
     best may take before no more is added, `timeout` what a whole trial may take. These count the time that the
     candidate computes, not its waits for a core.

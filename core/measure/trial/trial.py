@@ -99,7 +99,7 @@ class CandidateArrays:
         return [(spec.name, array) for spec, array in specs if spec.is_output == outputs]
 
     def flush(self, nbytes: int) -> None:
-        """Let so many bytes of other memory pass through the caches."""
+        """Let this many bytes of other memory pass through the caches."""
         if self._flush is None:
             self._flush = CacheFlush(nbytes)
         self._flush()

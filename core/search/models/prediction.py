@@ -75,7 +75,7 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
 
 
 def lowered_predictions(task: Task, *, candidates: int = CANDIDATES) -> Iterator[tuple[Config, Program | None]]:
-    """Yield what `predicted_configs` yields, each with its program where that was looked at and is not slow."""
+    """Yield the configurations of `predicted_configs`, each with its program if that was examined and is not slow."""
     alone, cores = _of_one_core(task), task.target.num_cores
     search = ModelSearch(
         program_features(alone), lambda features: _scores(alone, cores, features), np.random.default_rng(0)

@@ -192,7 +192,7 @@ def _added(bias: Value) -> Callable[[str, Value], Node]:
 
 
 def chosen(mask: Value, low: float = -np.inf, *, hidden: bool = False) -> Callable[[str, Value], Node]:
-    """Choose between the scores and a low number where the mask holds, or does not."""
+    """Choose the scores where the mask holds (where it does not, if `hidden`), and a low number elsewhere."""
 
     def element(seen: Any, x: Any) -> Any:
         number = te.const(low, "float32")
