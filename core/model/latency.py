@@ -45,7 +45,7 @@ class Latency:
         return cls(calls, tuple(searches_of(tasks, _of_first_variants(calls))))
 
     @property
-    def alternatives(self) -> list[bool]:
+    def of_other_variants(self) -> list[bool]:
         """A flag for each search: True if the first variants call none of its tasks."""
         first = _of_first_variants(self.variants)
         return [all(number not in first for number, _ in each) for each in self.searches]

@@ -95,8 +95,8 @@ def tune_model(
     searched = [made.task for made, _ in implementations]
     indices = [index_inputs(made, constants) for made, constants in implementations]
     scheduler = TaskScheduler(searched, tuner=tuner, seed=seed, records=records, resume=records is not None)
-    for each, is_alternative in zip(scheduler.progress, latency.alternatives, strict=True):
-        each.is_alternative = is_alternative
+    for each, can_wait in zip(scheduler.progress, latency.of_other_variants, strict=True):
+        each.can_wait = can_wait
     shown = model_progress(tasks, latency) if progress else None
     try:
         reason = scheduler.search(

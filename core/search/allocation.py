@@ -35,14 +35,14 @@ class Progress:
         best: seconds of its fastest configuration after each round.
         similar: a word that tasks of about the same attainable speed share; empty: like no other.
         exhausted: True if no configuration is left.
-        is_alternative: True where another task computes the same, so that the first round of this one can wait.
+        can_wait: True where the program runs without the task, so that its first round can wait.
     """
 
     flop: float = 0.0
     best: list[float] = field(default_factory=list)
     similar: str = ""
     exhausted: bool = False
-    is_alternative: bool = False
+    can_wait: bool = False
 
     @property
     def cost(self) -> float:
@@ -110,7 +110,7 @@ class RoundRobin:
 class GradientAllocation:
     """An allocation to the task of the steepest descent. Each task has one round first, in their order.
 
-    Alternatives wait: their first rounds take turns with the later rounds of all tasks. The variants of a model's graph
+    First rounds that can wait take turns with the later rounds of all tasks. The variants of a model's graph
     have several times as many tasks as the first variant, and most of their kernels are slower than its own.
 
     A task's descent is the estimated gain of one more round, times its weight in the total: `alpha` times the average
@@ -135,10 +135,10 @@ class GradientAllocation:
         """Choose the task of the steepest descent; among equals, that with the fewest rounds."""
         open_ones = [n for n, task in enumerate(tasks) if not task.exhausted]
         fresh = [n for n in open_ones if not tasks[n].best]
-        needed = [n for n in fresh if not tasks[n].is_alternative]
+        needed = [n for n in fresh if not tasks[n].can_wait]
         if needed or not open_ones:
             return needed[0] if needed else None
-        begun = sum(bool(task.best) for task in tasks if task.is_alternative)
+        begun = sum(bool(task.best) for task in tasks if task.can_wait)
         later = sum(len(task.best) - 1 for task in tasks if task.best)
         started = [n for n in open_ones if tasks[n].best]
         if fresh and (begun <= later or not started):

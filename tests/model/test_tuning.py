@@ -347,7 +347,7 @@ def test_tasks_whose_kernels_are_equal_share_a_search(tmp_path: Path) -> None:
 
 def test_the_total_takes_the_fastest_implementation_and_variant() -> None:
     latency = Latency((({0: 2, 1: 1}, {0: 1, 2: 1}),), (((0, 0),), ((0, 1),), ((1, 0),), ((2, 0),)))
-    assert latency.alternatives == [False, False, False, True]
+    assert latency.of_other_variants == [False, False, False, True]
     assert latency([3.0, 2.0, 5.0, 8.0]) == 9.0
     assert latency([3.0, 2.0, 5.0, 6.0]) == 8.0
     assert latency([3.0, 2.0, 5.0, 6.8]) == 9.0, "not far enough ahead"

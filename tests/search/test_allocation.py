@@ -22,8 +22,8 @@ def test_each_task_has_a_round_first() -> None:
     assert GradientAllocation().next(tasks) == 2
 
 
-def test_first_rounds_of_alternatives_take_turns_with_later_rounds() -> None:
-    tasks = [Progress(), *(Progress(is_alternative=True) for _ in range(3))]
+def test_first_rounds_that_can_wait_take_turns_with_later_rounds() -> None:
+    tasks = [Progress(), *(Progress(can_wait=True) for _ in range(3))]
     order = []
     for _ in range(7):
         order.append(number := GradientAllocation().next(tasks))
@@ -32,9 +32,9 @@ def test_first_rounds_of_alternatives_take_turns_with_later_rounds() -> None:
     assert order == [0, 1, 0, 2, 0, 3, 0]
 
 
-def test_alternatives_begin_where_nothing_else_is_left() -> None:
-    tasks = [Progress(best=[1.0], exhausted=True), Progress(best=[1.0], is_alternative=True, exhausted=True)]
-    assert GradientAllocation().next([*tasks, Progress(is_alternative=True)]) == 2
+def test_tasks_that_can_wait_begin_where_nothing_else_is_left() -> None:
+    tasks = [Progress(best=[1.0], exhausted=True), Progress(best=[1.0], can_wait=True, exhausted=True)]
+    assert GradientAllocation().next([*tasks, Progress(can_wait=True)]) == 2
 
 
 def test_the_slowest_task_is_next_where_all_have_had_as_much() -> None:
