@@ -220,8 +220,8 @@ def _compare(client: Client, workers: Collection[str]) -> None:
     """Warn if equal machines are not equally fast, once for the same workers."""
     key = client.scheduler.address, frozenset(workers)
     if key not in _compared:
-        _compared.add(key)
         _warn_of_spread(speeds(client, workers).values())
+        _compared.add(key)
 
 
 def _warn_of_spread(found: Iterable[float]) -> None:

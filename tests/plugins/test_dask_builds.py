@@ -98,10 +98,10 @@ def test_a_runner_that_cannot_begin_leaves_nothing_on_the_workers(
     def plugins() -> Any:
         return runner._tasks._client.run(lambda dask_worker: set(dask_worker.plugins))
 
-    def ends(rates: object) -> None:
+    def ends(client: object, workers: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(dask, "_warn_of_spread", ends)
+    monkeypatch.setattr(dask, "_compare", ends)
     before = plugins()
     with pytest.raises(KeyboardInterrupt):
         DaskRunner(kernels.bench(), timing=TimingPolicy(), cores=CorePlan.detect(), scheduler=runner._tasks._client)
