@@ -139,6 +139,9 @@ KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {
 }  # fmt: skip
 """The kinds of random shapes: all, those that are predicted worst, those of the nodes of models, and depthwise ones."""
 
+LEAST = 20
+"""The least number of configurations of a workload that tuners learn from. Predictions learn from fewer, too."""
+
 CONFIGS, LIKED, PASSES = 70, 40, 1
 """The random configurations of a workload, those that the model of today prefers, and the passes over all of them."""
 
@@ -167,7 +170,8 @@ def main() -> int:
         check(shipped_sources(), across=options.across)
         return 0
     sources = [source_of(space) for space in spaces()]
-    write_experience(FILE, ProgramFeatures.names, sources)
+    known = [one for one in sources if len(one.measured.costs) >= LEAST]
+    write_experience(FILE, ProgramFeatures.names, known)
     write_model(MODEL, trained(sources))
     count = sum(len(one.measured.costs) for one in sources)
     sizes = ", ".join(f"{file.name} {file.stat().st_size / 1e3:.0f} kB" for file in (FILE, MODEL))

@@ -17,7 +17,6 @@ from pegbox.errors import ArgumentError, PluginError, RecordError
 from pegbox.features import program_features
 from pegbox.search.models import experience
 from pegbox.search.models.experience import (
-    FEWEST,
     OTHER_VECTORS,
     SAME_VECTORS,
     Experience,
@@ -176,7 +175,7 @@ def test_what_ships_is_finite_of_several_templates_and_of_several_kinds_of_machi
     assert len({one.shape for one in sources}) >= 6
     assert len({(one.shape, one.target, one.measured.name) for one in sources}) == len(sources)
     for one in sources:
-        assert len(one.measured.costs) == len(one.measured.features) >= FEWEST  # some spaces have no more
+        assert len(one.measured.costs) == len(one.measured.features) >= 20
         assert np.isfinite(one.measured.features).all()
         assert (one.measured.costs > 0).all()
 
