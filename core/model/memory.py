@@ -84,10 +84,10 @@ def bytes_between_calls(graph: Graph) -> int:
     Weights are read once in each call of the model; of the other values, those of the largest node are counted, since
     their places in the arena are shared.
     """
-    most = max(
-        (sum(map(value_bytes, {*node.inputs, *node.outputs} - {*graph.constants})) for node in graph.nodes), default=0
-    )
-    return sum(map(value_bytes, graph.constants)) + most
+    constants = graph.constants
+    touched = ({*node.inputs, *node.outputs} for node in graph.nodes)
+    sums = (sum(value_bytes(value) for value in values if value not in constants) for values in touched)
+    return sum(map(value_bytes, constants)) + max(sums, default=0)
 
 
 def _placed(blocks: Sequence[Block], order: Sequence[int]) -> list[int]:

@@ -111,8 +111,9 @@ def _summand(graph: Graph, out: Value) -> tuple[Value, Array, bool] | None:
         return None
     if not is_view(node):
         found = affine_of(node, graph.constants)
-        is_sum = found is not None and found.scale is None and found.shift is not None
-        return (found.x, found.shift, False) if found is not None and is_sum and found.shift is not None else None
+        if found is None or found.scale is not None or found.shift is None:
+            return None
+        return found.x, found.shift, False
     (inner,) = node.inputs
     within = _summand(graph, inner)
     first = graph.producers.get(within[0]) if within is not None and not within[2] else None
