@@ -148,7 +148,8 @@ class Module(OwnCall):
         """
         times = np.empty(self._clocked.args[-1].shape, np.int64)
         self._clocked(*arrays, *self.make_outputs(), times)
-        return np.diff(times @ np.array([1_000_000_000, 1]))
+        stamps: NDArray[np.int64] = times @ np.array([1_000_000_000, 1])
+        return np.diff(stamps)
 
     @cached_property
     def _clocked(self) -> Kernel:
