@@ -122,7 +122,7 @@ def tune_model(
         if shown is not None:
             shown.close()
 
-    if reason != "interrupted" and any(each.trials for each in scheduler.sessions):
+    if reason != "interrupted" and any(each.trials for each in scheduler.sessions.values()):
         _run_finals(listed, tasks, latency, scheduler, kept)
     held = tuple(map(tuple, scheduler.records))
     found = History([record for each in held for record in each], source="this search")
