@@ -187,7 +187,8 @@ def tune_tasks(
         measure_options=measure_options,
         store=held_store(store),
     )
-    return [session.best for session in scheduler.sessions]
+    begun = map(scheduler.sessions.get, range(len(tasks)))
+    return [None if session is None else session.best for session in begun]
 
 
 def _print_round(scheduler: TaskScheduler, number: int, result: TuneResult) -> None:

@@ -7,19 +7,20 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from pegbox.checks import check_int, check_seconds
-from pegbox.errors import MeasureError, PluginError, TuningError
+from pegbox.errors import MeasureError, PluginError, SpaceError, TuningError
 from pegbox.origin import users_level
 from pegbox.records.history import best
 from pegbox.records.journal import Journal
 from pegbox.records.record import Circumstances, Record
 from pegbox.search.allocation import Allocation, Progress
-from pegbox.search.factory import tuner_label
+from pegbox.search.factory import check_tuner, tuner_label
 from pegbox.search.loop.callbacks import Callback, CallbackLike
 from pegbox.search.loop.outcome import StopReason, TuneResult
-from pegbox.search.loop.recorder import Resume, open_recording
+from pegbox.search.loop.recorder import Recorder, Resume, open_recording
 from pegbox.search.loop.state import SearchState
 from pegbox.search.loop.trial import Trial
 from pegbox.search.protocols import TunerFactory
@@ -49,12 +50,12 @@ class TaskScheduler:
         resume: go on from the records of the tasks in the file.
 
     Attributes:
-        sessions: the search of each task.
+        sessions: the search of each task that has had a round, by the task's number.
         progress: the seconds of the best of each task after each of its rounds.
         records: the trials of each task, those in the file first, and those that were measured again.
 
     Raises:
-        ArgumentError, UnknownName, PluginError, SpaceError, RecordError: as `pegbox.tune`.
+        ArgumentError, UnknownName, PluginError, RecordError: as `pegbox.tune`.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class TaskScheduler:
         records: str | os.PathLike[str] | Journal | None = None,
         resume: Resume = False,
     ) -> None:
+        check_tuner(tuner)
         self.tasks = tuple(tasks)
+        self._tuner, self._seed = tuner, seed
         label = tuner_label(tuner)
         recordings = [open_recording(records, task, resume=resume, tuner=label, seed=seed) for task in self.tasks]
         self.records = [list(each.held) for each in recordings]
@@ -74,11 +77,8 @@ class TaskScheduler:
             [*each.callbacks, _Collector(held, task, label, seed)]
             for each, held, task in zip(recordings, self.records, self.tasks, strict=True)
         ]
-        self._recorded = [len(each.history) for each in recordings]
-        self.sessions = [
-            Session(task, tuner=tuner, seed=seed, history=each.history)
-            for task, each in zip(self.tasks, recordings, strict=True)
-        ]
+        self._histories = [each.history for each in recordings]
+        self.sessions: dict[int, Session] = {}
         self.progress = [
             Progress(task.flop, _after_rounds([result.cost for _, result in each.history]), similar=task.name)
             for task, each in zip(self.tasks, recordings, strict=True)
@@ -87,7 +87,8 @@ class TaskScheduler:
     @property
     def trials(self) -> list[int]:
         """The number of trials of each task, those in the records among them."""
-        return [held + len(each.trials) for held, each in zip(self._recorded, self.sessions, strict=True)]
+        measured = [len(self.sessions[n].trials) if n in self.sessions else 0 for n in range(len(self.tasks))]
+        return [len(held) + new for held, new in zip(self._histories, measured, strict=True)]
 
     def search(
         self,
@@ -104,7 +105,8 @@ class TaskScheduler:
     ) -> StopReason:
         """Search until a limit is reached, all spaces are exhausted, a callback stops it, or Ctrl-C.
 
-        A task that cannot be measured is left out of further rounds, with a `RuntimeWarning`.
+        A task that cannot be measured, or has no valid configuration, is left out of further rounds, with a
+        `RuntimeWarning`.
 
         Args:
             trials: of all tasks together, those in the records among them.
@@ -134,7 +136,12 @@ class TaskScheduler:
                 wanted = size if progress.best else min(size, FIRST_ROUND)
                 given = {"inputs": arrays} if (arrays := inputs(number)) else {}
                 try:
-                    result = self.sessions[number].round(
+                    session = self._session(number)
+                except SpaceError as error:
+                    self._leave_out(number, error)
+                    continue
+                try:
+                    result = session.round(
                         int(min(wanted, most - spent)),
                         finalists=2,
                         callbacks=[*self._recorders[number], *heard],
@@ -151,19 +158,33 @@ class TaskScheduler:
                 failures = 0
                 progress.best.append(self._cost(number))
                 tried_all = self.trials[number] >= self.tasks[number].space.size
-                progress.exhausted = self.sessions[number].exhausted or tried_all or not result.trials
+                progress.exhausted = session.exhausted or tried_all or not result.trials
                 on_round(self, number, result)
                 if result.stopped_because in ("interrupted", "stopped by a callback"):
                     return result.stopped_because
         except KeyboardInterrupt:  # between rounds; the second one within a round
             return "interrupted"
 
+    def add(self, number: int, record: Record) -> None:
+        """Add a record that no round has measured to those of a task, and to the file."""
+        self.records[number].append(record)
+        for each in self._recorders[number]:
+            if isinstance(each, Recorder):
+                each.journal.append(replace(record, run=each.run))
+
+    def _session(self, number: int) -> Session:
+        """Return the search of a task, made for its first round: of hundreds of tasks, many may have none."""
+        if number not in self.sessions:
+            task, history = self.tasks[number], self._histories[number]
+            self.sessions[number] = Session(task, tuner=self._tuner, seed=self._seed, history=history)
+        return self.sessions[number]
+
     def _cost(self, number: int) -> float:
         """Return the seconds of a task's best, by those that were measured again where there are any."""
         found = best(self.records[number])
         return math.inf if found is None else found.cost
 
-    def _leave_out(self, number: int, error: MeasureError | TuningError) -> None:
+    def _leave_out(self, number: int, error: MeasureError | SpaceError | TuningError) -> None:
         """Take a task out of the search, with a warning."""
         self.progress[number].best.append(self._cost(number))
         self.progress[number].exhausted = True

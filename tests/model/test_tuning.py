@@ -18,7 +18,7 @@ from tuned_models import TARGET, Machine, layers, trials_in
 
 import pegbox as pb
 from pegbox import te
-from pegbox.errors import ArgumentError, MeasureError, PluginError, TuningError, UnknownName
+from pegbox.errors import ArgumentError, MeasureError, PluginError, SpaceError, TuningError, UnknownName
 from pegbox.graph import Graph, Node, Value, conv_node, evaluate, pointwise_node
 from pegbox.hooks import registry
 from pegbox.measure import LocalMeasurer, Ok
@@ -29,6 +29,8 @@ from pegbox.model.latency import Latency, searches_of
 from pegbox.records import Record
 from pegbox.search import Progress, RoundRobin, StopSearch, predicted_configs, problem
 from pegbox.search.allocation import UNKNOWN
+from pegbox.search.session import Session
+from pegbox.search.task_scheduler import TaskScheduler
 from pegbox.space import Config
 from pegbox.store import TuningStore
 
@@ -154,6 +156,37 @@ def test_a_task_that_cannot_be_measured_does_not_end_the_search(
     assert (products.trials, head.trials) == (20, 0)
     assert "not known" in str(result)
     assert result.module(np.ones((4, 8), "float32"))[0].shape == (12,)
+
+
+def test_a_task_without_a_valid_configuration_does_not_end_the_search(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoneIsValid(Session):
+        def __init__(self, task: Any, **options: Any) -> None:
+            if task is scheduler.tasks[0]:
+                raise SpaceError("no configuration is valid")
+            super().__init__(task, **options)
+
+    scheduler = scheduled(pb.extract_tasks(model, target=TARGET))
+    monkeypatch.setattr("pegbox.search.task_scheduler.Session", NoneIsValid)
+    with pytest.warns(RuntimeWarning, match="is searched no further: no configuration is valid"):
+        scheduler.search(RoundRobin(), trials=6, store=None)
+    assert scheduler.trials[0] == 0 < scheduler.trials[1]
+
+
+def test_the_tuner_of_a_task_is_made_for_its_first_round(model: Model) -> None:
+    made = []
+
+    def tuner(space: pb.ConfigSpace, *, seed: int = 0) -> Any:
+        made.append(space)
+        return pb.create_tuner("random", space, seed=seed)
+
+    scheduler = TaskScheduler([each.task for each in pb.extract_tasks(model, target=TARGET)], tuner=tuner)
+    assert not made
+    scheduler.search(RoundRobin(), trials=1, store=None)
+    assert made == [scheduler.tasks[0].space]
+    assert [*scheduler.sessions] == [0]
+    assert scheduler.trials == [1, 0]
 
 
 def test_measuring_that_fails_for_one_task_after_the_other_ends_the_search(
@@ -323,8 +356,6 @@ def test_a_terminal_has_a_table_that_is_redrawn(model: Model) -> None:
 
 
 def scheduled(tasks: Sequence[Any]) -> Any:
-    from pegbox.search.task_scheduler import TaskScheduler
-
     return TaskScheduler(
         [tasks[n].implementations[place].task for (n, place), *_ in searches_of(tasks, range(len(tasks)))],
         tuner="random",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 from math import prod
 
@@ -13,14 +13,15 @@ from pegbox.compute.head_layout import PARTS, AttentionSizes, HeadLayout
 from pegbox.compute.movement import flat_index
 from pegbox.compute.plain_attention import LOWEST_SCORE
 from pegbox.expr.bounds import Ranges
-from pegbox.expr.nodes import Binary, Expr, Var
+from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplified_linear, simplify
 from pegbox.expr.visit import substitute
-from pegbox.graph.affine import affine_of
 from pegbox.graph.graph import Array, Graph, Node, Value
-from pegbox.graph.kind import copied_element, is_pointwise, is_view, pointwise_values
+from pegbox.graph.kind import copied_element, is_view
 from pegbox.graph.operations import attention_node, reshape_node, transpose_node
+from pegbox.graph.passes.nan_guards import nan_guards
 from pegbox.graph.passes.score_masks import HIDDEN, score_masks
+from pegbox.graph.passes.scores import is_product, scaled_by, scores_of
 from pegbox.graph.rewriting import Rewriting
 
 _USUAL = ("BHND", "BNHD", "BN3HD")
@@ -47,7 +48,7 @@ def attention(graph: Graph) -> Graph:
     elements; the output has that order, too. A constant mask that hides the keys behind each query is `causal`;
     another summand is the bias. Scores and weights have no other reader.
     """
-    graph = score_masks(graph)
+    graph = nan_guards(score_masks(graph))
     found = {match.last: match for node in graph.nodes if (match := _match(graph, node)) is not None}
     made = Rewriting(graph)
     for node in graph.nodes:
@@ -72,15 +73,6 @@ class _Place:
     start: int
     scale: float
     copies: int
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """The scores of an attention: a product, scaled, with a summand."""
-
-    product: Node
-    scale: float
-    bias: Value | None
 
 
 @dataclass(frozen=True)
@@ -132,9 +124,9 @@ def _match(graph: Graph, node: Node) -> _Match | None:
     (x,), (weights,) = node.inputs, node.outputs
     rank = len(x.shape)
     last = graph.sole_consumer(weights)
-    if last is None or not _is_product(last) or last.inputs[0] is not weights or x.dtype not in LOWEST_SCORE:
+    if last is None or not is_product(last) or last.inputs[0] is not weights or x.dtype not in LOWEST_SCORE:
         return None
-    scores = _scores(graph, x) if node.attributes.get("axis") in (-1, rank - 1) and rank in (3, 4) else None
+    scores = scores_of(graph, x) if node.attributes.get("axis") in (-1, rank - 1) and rank in (3, 4) else None
     if scores is None:
         return None
     q, k, v = *scores.product.inputs, last.inputs[1]
@@ -154,62 +146,6 @@ def _match(graph: Graph, node: Node) -> _Match | None:
             return None
         causal = bias in graph.constants and _is_causal(graph.constants[bias], *x.shape[-2:])
     return _Match(last, sizes, layout, arrays, scale * scores.scale, causal, None if causal else bias)
-
-
-def _is_product(node: Node) -> bool:
-    return node.kind == "MatMul" and len(node.inputs) == 2
-
-
-def _scores(graph: Graph, value: Value) -> _Scores | None:
-    """Find the product that scores are made of; each node on the way has a single reader."""
-    node = graph.producers.get(value)
-    if node is None or graph.sole_consumer(value) is None:
-        return None
-    if _is_product(node):
-        return _Scores(node, 1.0, None)
-    scaled = _scaled(node, graph.constants)
-    if scaled is not None:
-        found = _scores(graph, scaled[0])
-        is_first = found is not None and found.bias is None
-        return replace(found, scale=found.scale * scaled[1]) if found is not None and is_first else None
-    for data, bias in _summands(node):
-        found = _scores(graph, data)
-        if found is not None and found.bias is None:
-            return replace(found, bias=bias)
-    return None
-
-
-def _scaled(node: Node, constants: Mapping[Value, Array]) -> tuple[Value, float] | None:
-    """Return what a node multiplies by, or divides by, one constant, and the factor."""
-    data = [value for value in node.inputs if value not in constants]
-    if len(data) != 1 or len(node.inputs) != 2 or data[0].shape != node.outputs[0].shape:
-        return None
-    function = affine_of(node, constants)
-    if function is not None:
-        scale = function.scale
-        fits = function.shift is None and function.is_moderate and scale is not None and scale.size == 1
-        return (function.x, float(scale.item())) if fits and scale is not None else None
-    if data[0] is not node.inputs[0] or not is_pointwise(node):
-        return None
-    divisor = constants[node.inputs[1]]
-    x, y = (Var(name, value.dtype) for name, value in zip("xy", node.inputs, strict=True))
-    (expr,) = pointwise_values(node, (x, y))
-    is_quotient = isinstance(expr, Binary) and expr.op == "div" and expr.a is x and expr.b is y
-    return (data[0], 1 / float(divisor.item())) if is_quotient and divisor.size == 1 and divisor.all() else None
-
-
-def _summands(node: Node) -> Iterator[tuple[Value, Value]]:
-    """Yield the operands of a sum, in both orders, the one of the sum's shape first."""
-    if len(node.inputs) != 2 or len(node.outputs) != 1 or not is_pointwise(node):
-        return
-    variables = [Var(name, value.dtype) for name, value in zip("xy", node.inputs, strict=True)]
-    (expr,) = pointwise_values(node, variables)
-    if not isinstance(expr, Binary) or expr.op != "add" or {expr.a, expr.b} != set(variables):
-        return
-    a, b = node.inputs
-    for data, bias in ((a, b), (b, a)):
-        if data.shape == node.outputs[0].shape:
-            yield data, bias
 
 
 def _is_causal(mask: Array, n_q: int, n_k: int) -> bool:
@@ -246,7 +182,7 @@ def _places(graph: Graph, operand: Value, *, turned: bool) -> Iterator[_Place]:
             indices = tuple(simplify(substitute(index, places), ranges) for index in copied[1])
             copies += not is_view(node)
             (value,) = node.inputs
-        elif (scaled := _scaled(node, graph.constants)) is not None:
+        elif (scaled := scaled_by(node, graph.constants)) is not None:
             value, scale, copies = scaled[0], scale * scaled[1], copies + 1
         else:
             return
