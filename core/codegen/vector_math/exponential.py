@@ -57,8 +57,13 @@ def reduce(x: VectorValue, *, factors: int = 1) -> tuple[VectorValue, VectorValu
     fmt = FORMATS[x.element]
     magic = fmt.round_magic + factors * fmt.bias
     shifted = x.fma(LOG2_E, magic)
-    n = shifted - magic
-    return n.fma(-fmt.ln2_low, n.fma(-fmt.ln2_high, x)), shifted.bits()
+    return _less_powers(x, shifted - magic), shifted.bits()
+
+
+def _less_powers(x: VectorValue, n: VectorValue) -> VectorValue:
+    """Compute x - n ln 2."""
+    fmt = FORMATS[x.element]
+    return n.fma(-fmt.ln2_low, n.fma(-fmt.ln2_high, x))
 
 
 def expm1_reduced(r: VectorValue, tail: Sequence[float]) -> VectorValue:
@@ -81,8 +86,12 @@ def scale(less_one: VectorValue, biased: VectorValue) -> VectorValue:
 def exp(x: VectorValue) -> VectorValue:
     """Compute e^x; inf above the range, 0 below, subnormal results rounded correctly."""
     fmt = FORMATS[x.element]
-    r, n = reduce(x.at_most(fmt.exp_max).at_least(fmt.exp_min), factors=2)
-    return scale(expm1_reduced(r, fmt.exp_tail), n)
+    clamped = x.at_most(fmt.exp_max).at_least(fmt.exp_min)
+    if not x.can_be_scaled:
+        r, n = reduce(clamped, factors=2)
+        return scale(expm1_reduced(r, fmt.exp_tail), n)
+    power = clamped.fma(LOG2_E, fmt.round_magic) - fmt.round_magic
+    return (expm1_reduced(_less_powers(clamped, power), fmt.exp_tail) + 1.0).scaled(power)
 
 
 def sigmoid(x: VectorValue) -> VectorValue:
