@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -24,9 +27,9 @@ from lowered_programs import (
 from pegbox.codegen import build, emit
 from pegbox.codegen.runtime.machine import assembly
 from pegbox.codegen.targets.target import target_of
-from pegbox.expr.build import const, maximum, minimum, select
+from pegbox.expr.build import const, logical_and, maximum, minimum, select
 from pegbox.expr.nodes import Binary, Buffer, Expr
-from pegbox.loops.nodes import Function, If, Store, seq
+from pegbox.loops.nodes import Function, If, Stmt, Store, seq
 
 ZERO = const(0.0, "float32")
 
@@ -60,6 +63,53 @@ def test_every_second_element_needs_no_gather() -> None:
     text = emit(copy(16, lambda i: i * 2, source=31), ONE_CORE).ll
     assert "shufflevector" in text
     assert "gather" not in text
+
+
+def strided_where_it_exists(stride: int, *, size: int = 43, lanes: int = 48, dtype: str = "float32") -> Function:
+    """c[i] = a[i · stride + shift] where that is in the array; the first and the last places are not."""
+    a, c = Buffer("a", (size,), dtype), Buffer("c", (lanes,), dtype)
+    shift = size + 1 if stride < 0 else -2
+
+    def element(i: Expr) -> Stmt:
+        place = i * stride + shift
+        return If(logical_and(place >= 0, place < size), put(c, i, get(a, place)))
+
+    init = loop("j", lanes, lambda j: put(c, j, const(0, dtype)))
+    return function([a, c], [c], seq(init, loop("i", lanes, element, VECTORIZED)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16", "bool"])
+@pytest.mark.parametrize("stride", [2, 3, -2])
+def test_strided_loads_of_some_lanes(stride: int, dtype: str) -> None:
+    check(strided_where_it_exists(stride, dtype=dtype))
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
+def test_every_second_element_of_some_lanes_needs_no_gather_where_loads_have_masks(cpu: str) -> None:
+    func = strided_where_it_exists(2)
+    text = emit(func, target_of(f"llvm -mcpu={cpu} -mtriple=x86_64-unknown-linux-gnu -num-cores 1")).ll
+    assert "masked.load" in text
+    assert "gather" not in text
+    plain = emit(func, target_of("llvm -mcpu=x86-64-v2 -mtriple=x86_64-unknown-linux-gnu -num-cores 1")).ll
+    assert "gather" in plain
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
+@pytest.mark.parametrize("stride", [2, -2])
+def test_masked_lanes_touch_nothing_outside_an_array(stride: int) -> None:
+    page = mmap.PAGESIZE
+    memory = mmap.mmap(-1, 3 * page)
+    whole = np.frombuffer(memory, np.float32)
+    a = whole[page // 4 : page // 2]
+    a[:] = np.arange(a.size)
+    for start in (0, 2 * page):  # neither page around the array may be read
+        ctypes.CDLL(None).mprotect(ctypes.c_void_p(whole.ctypes.data + start), page, 0)
+    lanes = a.size // 2 + 4
+    c = np.empty(lanes, np.float32)
+    build(emit(strided_where_it_exists(stride, size=a.size, lanes=lanes), ONE_CORE))(a, c)
+    places = np.arange(lanes) * stride + (a.size + 1 if stride < 0 else -2)
+    there = (places >= 0) & (places < a.size)
+    np.testing.assert_array_equal(c, np.where(there, places, 0))
 
 
 def test_a_loop_invariant_load_is_a_scalar() -> None:

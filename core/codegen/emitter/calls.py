@@ -111,9 +111,10 @@ def machine_call(frame: Frame, expr: Call, args: list[Value]) -> Value:
         TargetError: the target lacks the instruction.
         CompileError: one C function is called with different arguments.
     """
-    if expr.name == PREFETCH:  # into the closest cache, for reading
-        closest = ("i32", "0"), ("i32", "3"), ("i32", "1")
-        frame.text.effect(frame.module.call("@llvm.prefetch.p0", "void", ("ptr", args[0].text), *closest))
+    if expr.name == PREFETCH:
+        kind = [arg.text for arg in args[1:]] or ["0", "3"]  # for reading, into the closest cache
+        numbers = [("i32", text) for text in (*kind, "1")]
+        frame.text.effect(frame.module.call("@llvm.prefetch.p0", "void", ("ptr", args[0].text), *numbers))
         return Value("0", "int32", 0)
     if expr.name.startswith(EXTERN):
         return _extern(frame, expr, args)
