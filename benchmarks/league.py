@@ -30,14 +30,15 @@ import pegbox as pb
 from pegbox.codegen.targets.host import describe_host
 from pegbox.comparison import Comparison
 from pegbox.comparison.jsonform import run_from_json
-from pegbox.comparison.runs import Run
+from pegbox.comparison.runs import Run, Setup
 from pegbox.comparison.statistics import mann_whitney, median
 from pegbox.comparison.verdicts import LEVEL
 from pegbox.hooks import registry
+from pegbox.suites import load_suite
 
 DEFAULT = "bayes"
 OURS = ("bayes", "xgb", "evolution", "ga", "droplet", "random")
-THEIRS = ("optuna_tpe", "optuna_cmaes", "optuna_nsga2", "nevergrad", "forest", "smac", "optuna_gp")
+THEIRS = ("optuna_tpe", "optuna_cmaes", "optuna_nsga2", "nevergrad", "forest", "kernel_tuner", "smac", "optuna_gp")
 SUITES = ("hard", "knobs", "templates", "sketches")
 BUDGETS = (25, 50, 100, 200)
 EXPERIENCED = ("bayes", "xgb", "evolution", "random")
@@ -160,16 +161,28 @@ def league_of(folder: Path, suites: Sequence[str], tuners: Sequence[str], experi
         runs = [run for line in lines_of(log) if (run := run_from_json(line["run"])).tuner in tuners]
         if not runs:
             continue
-        # The cheapest tuner opens the spaces; its run is in the log, or is made now.
-        opened = pb.compare(
-            suite=suite, tuners=["random"], trials=max(BUDGETS), seeds=[0], experience=experience, log=log,
-            progress=False,
-        )  # fmt: skip
         there = [tuner for tuner in tuners if any(run.tuner == tuner for run in runs)]
         seeds = tuple(sorted({run.seed for run in runs}))
-        setup = replace(opened.setup, tuners=tuple(there), seeds=seeds, planned=len(runs))
+        opened = setup_of(suite, log, experience)
+        setup = replace(opened, tuners=tuple(there), seeds=seeds, planned=len(runs))
         reports[suite] = Comparison(setup, tuple(runs))
     return League(reports)
+
+
+def setup_of(suite: str, log: Path, experience: bool) -> Setup:
+    """Return the setup of a comparison on a suite, with the landscapes of its spaces.
+
+    Computing these takes most of a minute, so they are kept beside the log until the content of the suite changes.
+    """
+    file = log.with_name(f"{log.stem}-spaces.json")
+    if file.is_file() and (kept := Comparison.load(file).setup).suite_digest == load_suite(suite).digest:
+        return kept
+    # The cheapest tuner opens the spaces; its run is in the log, or is made now.
+    opened = pb.compare(
+        suite=suite, tuners=["random"], trials=max(BUDGETS), seeds=[0], experience=experience, log=log, progress=False
+    )
+    opened.save(file)
+    return opened.setup
 
 
 def on_equal_terms(report: Comparison, first: str, second: str) -> Iterator[tuple[str, list[Run], list[Run]]]:

@@ -25,8 +25,6 @@ _BYTES = 1 << 10, 1 << 13
 """The bytes of a stage's rows that are enough to hide latency, and that the closest cache holds for several stages."""
 
 _VECTORS = (2, 4, 8)
-_AHEAD = 2
-"""The number of blocks of rows by which memory is read ahead."""
 
 
 @dataclass(frozen=True)
@@ -152,13 +150,17 @@ def _cheap(stages: Sequence[ComputeOp], rank: int) -> Iterator[ComputeOp]:
 
 def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
     """Declare the knobs: rows at a time, and the vectors of a step of reductions and of other stages."""
-    cfg.define_knob("rows", _row_counts(found))
+    counts, vectors = _row_counts(found), list(_VECTORS)
+    if 1 in counts and _is_streamed(cfg, found, found.out.outputs[0]):
+        vectors = [4, *(count for count in vectors if count != 4)]
+        cfg.prefer_first()  # single rows, which are prefetched
+    cfg.define_knob("rows", counts)
     lanes = _lanes(cfg, found)
     reduced = [found.row(op) for op in found.stored if op.reduce is not None]
     mapped = [found.row(op) for op in found.stored if op.reduce is None]
     for name, extents in ("reduce_vectors", reduced), ("map_vectors", mapped):
         most = -(-max(extents, default=1) // lanes)
-        cfg.define_knob(name, sorted({min(count, most) for count in _VECTORS}))
+        cfg.define_knob(name, list(dict.fromkeys(min(count, most) for count in vectors)))
     threads.declare(cfg, count_flop(found.out.outputs))
 
 
@@ -187,22 +189,45 @@ def schedule(cfg: pb.TemplateConfig, found: Rows) -> te.TESchedule:
     for op in found.inlined:
         s[op].compute_inline()
     place = _schedule_rows(cfg, s[found.out], found)
+    loops: dict[ComputeOp, te.IterVar] = {}
     for op in found.stored:
         if op is not found.out:
             s[op].compute_at(s[found.out], place)
-        _schedule_row(cfg, s[op], found)
-    for tensor in _streamed(cfg, found):
-        s[found.out].prefetch(tensor, place, _AHEAD)
+        blocks = _schedule_row(cfg, s[op], found)
+        if blocks is not None:
+            loops[op] = blocks
+    if cfg["rows"].val == 1 and found.out in loops:
+        _prefetch(cfg, s[found.out], found, place, loops)
     return s
 
 
+def _prefetch(
+    cfg: pb.TemplateConfig, out: te.Stage, found: Rows, place: te.IterVar, loops: Mapping[ComputeOp, te.IterVar]
+) -> None:
+    """Let memory work while rows are computed: it would rest between the first reads of a row and its last writes.
+
+    The next row is read while this one is written. The lines of the output are fetched by the pass before, unless that
+    one waits for the input itself. Blocks of several short rows gain nothing: the hardware sees one stream.
+    """
+    for tensor in _streamed(cfg, found):
+        out.prefetch(tensor, place, 1, among=loops[found.out])
+    *passes, _ = (op for op in found.stored if op in loops)
+    if len(passes) > 1 and _is_streamed(cfg, found, found.out.outputs[0]):
+        stored = [op for op in passes if op.reduce is None]
+        out.prefetch(found.out.outputs[0], place, 0, among=loops[(stored or passes)[-1]])
+
+
 def _streamed(cfg: pb.TemplateConfig, found: Rows) -> Iterator[Tensor]:
-    """Yield the inputs that are read from memory row by row: rows are prefetched while earlier ones are computed."""
-    lead = tuple(axis.extent for axis in found.out.axis[: found.rank])
+    """Yield the inputs that are read from memory row by row."""
     for tensor in dict.fromkeys(tensor for op in (*found.stages, found.out) for tensor in op.inputs):
-        is_input = not isinstance(tensor.op, ComputeOp)
-        if is_input and tensor.shape[: found.rank] == lead and tensor.buffer.nbytes > cfg.target.caches.l2:
+        if not isinstance(tensor.op, ComputeOp) and _is_streamed(cfg, found, tensor):
             yield tensor
+
+
+def _is_streamed(cfg: pb.TemplateConfig, found: Rows, tensor: Tensor) -> bool:
+    """Check if a tensor has the rows of the output, and more bytes than the second cache holds."""
+    lead = tuple(axis.extent for axis in found.out.axis[: found.rank])
+    return tensor.shape[: found.rank] == lead and tensor.buffer.nbytes > cfg.target.caches.l2
 
 
 def _schedule_rows(cfg: pb.TemplateConfig, out: te.Stage, found: Rows) -> te.IterVar:
@@ -218,12 +243,20 @@ def _schedule_rows(cfg: pb.TemplateConfig, out: te.Stage, found: Rows) -> te.Ite
     return place
 
 
-def _schedule_row(cfg: pb.TemplateConfig, stage: te.Stage, found: Rows) -> None:
-    """Let a stage's last loop run along vectors; a stage of one element for each row stays as it is."""
+def _schedule_row(cfg: pb.TemplateConfig, stage: te.Stage, found: Rows) -> te.IterVar | None:
+    """Let a stage's last loop run along vectors; return the loop over their blocks, if there is one.
+
+    A stage of one element for each row stays as it is.
+    """
     op = stage.op
     if found.row(op) == 1:
-        return
+        return None
     last, name = (op.axis[-1], "map_vectors") if op.reduce is None else (op.reduce_axis[-1], "reduce_vectors")
     lanes = _lanes(cfg, found)
     width = lanes * min(cfg[name].val, -(-last.extent // lanes))
-    stage.vectorize(last if last.extent <= lanes else stage.split(last, factor=width)[1])
+    if last.extent <= lanes:
+        stage.vectorize(last)
+        return None
+    blocks, inside = stage.split(last, factor=width)
+    stage.vectorize(inside)
+    return blocks

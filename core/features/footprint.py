@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
-from pegbox.features.index import Loop, Sum, loops_in, reach
+from pegbox.features.index import Atom, IndexChoice, IndexDivision, Loop, Sum, loops_in, reach
 from pegbox.features.nest import BufferAccess, Nest, Statement
 from pegbox.features.symbol import Quantity, at_most, ceil_div, largest, least, most, product
 from pegbox.features.traced import quantity
@@ -43,8 +43,51 @@ class Touched:
 
 NOTHING = Touched()
 
-Known: TypeAlias = dict[tuple[Counts, tuple[Quantity, ...], int], Touched]
-"""Footprints by counts, shape and bytes of an element. Those of symbols hold for every program of a graph."""
+
+class IndexForm(NamedTuple):
+    """The form of an index, which other indices and other programs share: its number, and the loops in its places."""
+
+    number: int
+    loops: tuple[Loop | None, ...]
+
+
+class Known:
+    """Results for the programs of a graph that were described before: those of symbols hold for the next ones.
+
+    Attributes:
+        touched: footprints, by counts, shape and bytes of an element.
+        counted: counts, by the number of the index's form, the extent, and the places of its loops that run.
+        forms: the numbers of the forms.
+    """
+
+    def __init__(self) -> None:
+        self.touched: dict[tuple[Counts, tuple[Quantity, ...], int], Touched] = {}
+        self.counted: dict[tuple[int, Quantity, tuple[int, ...]], Count] = {}
+        self.forms: dict[tuple[object, ...], int] = {}
+
+    def form(self, index: Sum) -> IndexForm:
+        """Find the form of an index. Two have the same one if they differ in the names and kinds of loops alone."""
+        loops = tuple(loops_in(index))
+        places = {loop: place for place, loop in enumerate(loops)}
+        extents = tuple([None if loop is None else loop.extent for loop in loops])
+        return IndexForm(self.forms.setdefault((extents, _shape_of(index, places)), len(self.forms)), loops)
+
+
+def _shape_of(index: Sum, places: Mapping[Loop | None, int]) -> tuple[object, ...]:
+    """Write an index with the places of loops instead of these; constants don't move, so they have no part in it."""
+    return tuple([(_shape_of_atom(atom, places), coefficient) for atom, coefficient in index.terms])
+
+
+def _shape_of_atom(atom: Atom, places: Mapping[Loop | None, int]) -> object:
+    match atom:
+        case Loop():
+            return places[atom]
+        case IndexDivision(op, value, divisor):
+            return op, _shape_of(value, places), divisor
+        case IndexChoice(values):
+            return tuple([_shape_of(each, places) for each in values])
+        case _:
+            return None
 
 
 class Memory:
@@ -52,8 +95,7 @@ class Memory:
 
     def __init__(self, nest: Nest, known: Known) -> None:
         self.shapes = _shapes(nest)
-        self._loops: dict[Sum, tuple[Loop | None, ...]] = {}
-        self._counted: dict[tuple[Sum, Quantity, tuple[Loop | None, ...]], Count] = {}
+        self._forms: dict[Sum, IndexForm] = {}
         self._known = known
 
     def of(self, accesses: Iterable[BufferAccess], running: Set[Loop]) -> Touched:
@@ -63,15 +105,15 @@ class Memory:
             shape, size = self.shapes[access.buffer], nbytes(access.buffer.dtype)
             counts = self._counts(access, running)
             key = counts, shape, size
-            found = self._known.get(key)
+            found = self._known.touched.get(key)
             if found is None:
-                found = self._known[key] = _touched(counts, shape, size)
+                found = self._known.touched[key] = _touched(counts, shape, size)
             total = found if total is None or total is found else total.joined(found)
         return total or NOTHING
 
     def loops_of(self, accesses: Iterable[BufferAccess]) -> set[Loop | None]:
         """Find the loops on which the footprint depends; None is an unknown dependence."""
-        return {loop for access in accesses for index in access.indices for loop in self._loops_of(index)}
+        return {loop for access in accesses for index in access.indices for loop in self._form(index).loops}
 
     def elements(self, accesses: Iterable[BufferAccess], running: Set[Loop]) -> Quantity:
         """Count the different elements that they touch."""
@@ -83,20 +125,21 @@ class Memory:
 
     def _count(self, index: Sum, extent: Quantity, running: Set[Loop]) -> Count:
         """Count the elements along one dimension."""
-        moving = tuple([loop for loop in self._loops_of(index) if loop is None or loop in running])
-        found = self._counted.get((index, extent, moving))
+        number, loops = self._form(index)
+        moving = tuple([place for place, loop in enumerate(loops) if loop is None or loop in running])
+        found = self._known.counted.get((number, extent, moving))
         if found is None:
             span = least(reach(index, running, extent - 1) + 1, extent)
-            known = [loop.extent for loop in moving if loop is not None]
-            points = span if None in moving else least(span, product(known))
-            found = self._counted[index, extent, moving] = points, span
+            known = [loop.extent for place in moving if (loop := loops[place]) is not None]
+            points = span if len(known) < len(moving) else least(span, product(known))
+            found = self._known.counted[number, extent, moving] = points, span
         return found
 
-    def _loops_of(self, index: Sum) -> tuple[Loop | None, ...]:
-        loops = self._loops.get(index)
-        if loops is None:
-            loops = self._loops[index] = tuple(loops_in(index))
-        return loops
+    def _form(self, index: Sum) -> IndexForm:
+        form = self._forms.get(index)
+        if form is None:
+            form = self._forms[index] = self._known.form(index)
+        return form
 
 
 def by_buffer(accesses: Iterable[BufferAccess]) -> dict[Buffer, list[BufferAccess]]:

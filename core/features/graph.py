@@ -75,6 +75,7 @@ class NumberGraph:
         self._known: dict[tuple[Any, ...], int] = {}
         self._applied: dict[tuple[str, int, int], int] = {}
         self._constants: dict[float, int] = {}
+        self._digits: dict[int, int] = {}
         self._symbols: dict[int, Symbol] = {}
 
     def __len__(self) -> int:
@@ -90,6 +91,12 @@ class NumberGraph:
 
     def digit(self, knob: int) -> int:
         """Return the node of the digit of a knob; of a long range, without a table."""
+        found = self._digits.get(knob)
+        if found is None:
+            found = self._digits[knob] = self._digit(knob)
+        return found
+
+    def _digit(self, knob: int) -> int:
         if self.lengths[knob] > LISTED:
             last = float(self.lengths[knob] - 1)
             return self._node(("digit", knob), lambda: Node("digit", -1, -1, knob, None, 0.0, last))

@@ -97,7 +97,7 @@ class ProgramFeatures:
         self._numbers = TracedNumbers(self.task.space)
         self._classes = Classes(self._numbers.graph)
         self._groups = ClassGroups(self._numbers.graph)
-        self._footprints: Known = {}
+        self._footprints = Known()
         self._primed = False
 
     @property
@@ -341,7 +341,7 @@ class ProgramFeatures:
 
     def _plain(self, config: Config) -> list[Quantity] | None:
         """Describe one configuration by a run for it alone."""
-        return self._described(ApplyingConfig(config, self.task.target, self.task.given_accuracy), bool, {})
+        return self._described(ApplyingConfig(config, self.task.target, self.task.given_accuracy), bool, Known())
 
     def _described(
         self, view: TemplateConfig, holds: Callable[[Quantity], bool], known: Known

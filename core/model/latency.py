@@ -6,6 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeVar
 
 from pegbox.graph.graph import Graph
 from pegbox.model.model_task import ModelTask
@@ -16,6 +18,8 @@ MARGIN = 0.05
 
 Calls = Mapping[int, int]
 """The number of calls of each task, by the task's number."""
+
+_T = TypeVar("_T")
 
 Searched = tuple[tuple[int, int], ...]
 """The tasks that the kernels of a search compute: the number of each, and that of its implementation."""
@@ -75,6 +79,11 @@ class Latency:
             for number, _ in searched:
                 found[number] = min(found[number], cost)
         return found
+
+    def by_task(self, found: Sequence[_T]) -> list[list[_T]]:
+        """List for each task the results of the searches of its implementations, in their order."""
+        pairs = {pair: each for searched, each in zip(self.searches, found, strict=True) for pair in searched}
+        return [[pairs[pair] for pair in group] for _, group in groupby(sorted(pairs), key=lambda pair: pair[0])]
 
     def chosen(self, seconds: Sequence[float]) -> list[int]:
         """Choose the variant of each model by the seconds of its tasks; the first where not all are known."""

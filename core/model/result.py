@@ -18,7 +18,7 @@ from pegbox.model.model_task import ModelTask
 from pegbox.model.module import Module
 from pegbox.model.selection import Knowledge, select_kernels
 from pegbox.output import check_output, write_file
-from pegbox.records.history import best, latest, trials_of
+from pegbox.records.history import best, fastest_record, latest, trials_of
 from pegbox.records.record import Record
 from pegbox.report.figure import check_plot
 from pegbox.report.page import PAGE
@@ -107,11 +107,8 @@ class ModelResult:
     @cached_property
     def tasks(self) -> tuple[TaskResult, ...]:
         """The results of the tasks, in their order."""
-        found: list[list[Sequence[Record]]] = [[()] * len(task.implementations) for task in self._tasks]
-        for searched, held in zip(self._latency.searches, self._records, strict=True):
-            for number, place in searched:
-                found[number][place] = held
-        results = [_task_result(task, held) for task, held in zip(self._tasks, found, strict=True)]
+        held = self._latency.by_task(self._records)
+        results = [_task_result(task, records) for task, records in zip(self._tasks, held, strict=True)]
         calls = self._latency.calls([each.after for each in results])
         return tuple(replace(each, calls=count) for each, count in zip(results, calls, strict=True))
 
@@ -232,12 +229,16 @@ _HEADER = ["task", "calls", "before", "share", "after", "share", "trials", "kern
 
 
 def _task_result(task: ModelTask, held: Sequence[Sequence[Record]]) -> TaskResult:
-    winners = [best(records) for records in held]
-    costs = [math.inf if each is None else each.cost for each in winners]
-    number = min(range(len(costs)), key=lambda n: costs[n])
+    winner = fastest_of(held)
     trials = sum(len(trials_of(records)) for records in held)
-    made = task.implementations[number].task.name.rpartition("@")[2] if costs[number] < math.inf else ""
-    return TaskResult(task.name, task.calls, first_cost(held), costs[number], trials, made)
+    made = "" if winner is None else winner.name.rpartition("@")[2]
+    after = math.inf if winner is None else winner.cost
+    return TaskResult(task.name, task.calls, first_cost(held), after, trials, made)
+
+
+def fastest_of(held: Sequence[Sequence[Record]]) -> Record | None:
+    """Find the fastest record of a task, given those of each implementation; None if none ran."""
+    return fastest_record(found for records in held if (found := best(records)) is not None)
 
 
 def first_cost(held: Sequence[Sequence[Record]]) -> float:

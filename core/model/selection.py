@@ -31,9 +31,9 @@ from pegbox.operators.call_key import CallKey
 from pegbox.operators.choice import fastest, made_of_stored, times_in_turns
 from pegbox.operators.implementation import Origin
 from pegbox.operators.kept import KeptProgram, keep_program, kept_program
-from pegbox.records.history import History
+from pegbox.records.history import History, fastest_record
 from pegbox.records.in_effect import in_effect
-from pegbox.records.record import plain
+from pegbox.records.record import Record, plain
 from pegbox.search.models.prediction import PREDICTED, TRIED, lowered_predictions
 from pegbox.space import Config
 from pegbox.store import TuningStore
@@ -59,11 +59,16 @@ class Selection:
 
 @dataclass(frozen=True)
 class Choice:
-    """An implementation of a task, by its number, with a measured configuration and its seconds."""
+    """An implementation of a task, by its number, with a measured configuration and its record."""
 
     number: int
     config: Config
-    cost: float
+    record: Record
+
+    @property
+    def cost(self) -> float:
+        """The seconds of a call."""
+        return self.record.cost
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,8 @@ class Knowledge:
                 if source is not None and (choice := _measured(source, number, each.task)) is not None
             ]
             if found:
-                return min(found, key=lambda choice: choice.cost)
+                winner = fastest_record([choice.record for choice in found])
+                return next(choice for choice in found if choice.record is winner)
         return None
 
     def best_config(self, task: Task) -> Config | None:
@@ -104,7 +110,7 @@ def _measured(source: History | TuningStore, number: int, task: Task) -> Choice 
     assert isinstance(history, History)
     record = history.best_record(task)
     config = None if record is None else history.best_config(task)
-    return None if record is None or config is None else Choice(number, config, record.cost)
+    return None if record is None or config is None else Choice(number, config, record)
 
 
 def select(
@@ -173,7 +179,7 @@ def _fastest_variant(
 ) -> int:
     """Time the kernels that variants do not share, and return the number of the variant with the least sum."""
     differing = [number for number in kernels if len({each[number] for each in calls}) > 1]
-    if not differing or not all(_runs_here(kernels[number]) for number in differing):
+    if not differing or not all(runs_here(kernels[number].program) for number in differing):
         return 0
     inputs = [
         make_inputs(tasks[number].numbered(kernels[number].number).task.arguments(), seed=0) for number in differing
@@ -279,7 +285,9 @@ class _Compilation:
         """Time the predicted kernel beside those of other templates: predictions do not compare implementations."""
         tasks = [each.task for each in self._task.implementations]
         templates = _first_of_each_template(tasks)
-        if first.origin != PREDICTED or first.number not in templates or len(templates) < 2 or not _runs_here(first):
+        if first.origin != PREDICTED or first.number not in templates or len(templates) < 2:
+            return first
+        if not runs_here(first.program):
             return first
         others = (self._predicted(number) for number in templates if number != first.number)
         found = [first, *(kernel for kernel in others if kernel is not None)]
@@ -365,10 +373,11 @@ def _first_of_each_template(tasks: Sequence[Task]) -> list[int]:
     return list(numbers.values())
 
 
-def _runs_here(kernel: _Kernel) -> bool:
-    target = kernel.program.target
+def runs_here(program: CompiledProgram) -> bool:
+    """Decide whether this processor can run a kernel."""
+    target = program.target
     with suppress(TargetError):
-        check_processor(target, kernel.program.name)
+        check_processor(target, program.name)
         return target.architecture == architecture()
     return False
 

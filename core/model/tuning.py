@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
@@ -11,12 +12,13 @@ from pegbox.checks import with_checked_keywords
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, SpaceError
 from pegbox.model.display import model_progress
+from pegbox.model.finals import fastest_in_model, finalists_of_tasks
 from pegbox.model.index_inputs import index_inputs
 from pegbox.model.latency import Latency
 from pegbox.model.memory import bytes_between_calls
-from pegbox.model.model import ModelLike, as_models, machine_of
-from pegbox.model.model_task import model_tasks
-from pegbox.model.result import ModelResult
+from pegbox.model.model import Model, ModelLike, as_models, machine_of
+from pegbox.model.model_task import ModelTask, model_tasks
+from pegbox.model.result import ModelResult, fastest_of
 from pegbox.model.selection import Knowledge
 from pegbox.operators.kernel_library import StoreLike, held_store
 from pegbox.records.history import History
@@ -32,6 +34,7 @@ from pegbox.task.task import Task
 
 if TYPE_CHECKING:
     from pegbox.measure.runners.runner import RunnerLike
+    from pegbox.store import TuningStore
 
 
 @with_checked_keywords
@@ -57,6 +60,9 @@ def tune_model(
 
     Kernels are timed as they run in a model: before each timing, as many bytes pass through the caches as between two
     calls in the model.
+
+    At the end the fastest kernels of each task are timed in the whole model, in turns with the one that it began with.
+    This takes seconds beyond the budget, and is left out after Ctrl-C, and where other machines have measured.
 
     Each task begins with the configuration that `compile_model` would use. Where a node has several implementations,
     such as a template and a sketch, each is a search of its own, and the fastest of them counts.
@@ -115,9 +121,38 @@ def tune_model(
     finally:
         if shown is not None:
             shown.close()
+
+    if reason != "interrupted" and any(each.trials for each in scheduler.sessions.values()):
+        _run_finals(listed, tasks, latency, scheduler, kept)
     held = tuple(map(tuple, scheduler.records))
     found = History([record for each in held for record in each], source="this search")
     return ModelResult(tuple(listed), reason, tuple(tasks), held, latency, Knowledge.of(found, kept))
+
+
+def _run_finals(
+    models: Sequence[Model],
+    tasks: Sequence[ModelTask],
+    latency: Latency,
+    scheduler: TaskScheduler,
+    store: TuningStore | None,
+) -> None:
+    """Record which finalists are the fastest in the variants with the least latency, until these stay the same."""
+    places = {pair: number for number, each in enumerate(latency.searches) for pair in each}
+    timed: list[list[int]] = []
+    while True:
+        held = latency.by_task(scheduler.records)
+        seconds = [math.inf if (each := fastest_of(records)) is None else each.cost for records in held]
+        if (chosen := latency.chosen(seconds)) in timed:
+            return
+        timed.append(chosen)
+        graphs = [list(model.variants.values())[number] for model, number in zip(models, chosen, strict=True)]
+        calls = latency.calls(seconds)
+        finalists = finalists_of_tasks(held, calls, seconds)
+        for number, finalist in fastest_in_model(graphs, tasks, finalists).items():
+            record = finalist.chosen()
+            scheduler.add(places[number, finalist.number], record)
+            if store is not None:
+                store.keep(record)
 
 
 def _first(task: Task, knowledge: Knowledge) -> list[Config]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -218,7 +219,8 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
     A config counts with its latest measurement; those of emulators count where there are no others.
 
     Where the best were measured again at the end of a run, those that were not among them have lost: their first costs
-    are the luckier ones, being single measurements.
+    are the luckier ones, being single measurements. So have those before a record of a configuration that was the
+    fastest in a model.
 
     Args:
         records: oldest first, as a journal gives them.
@@ -233,7 +235,19 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
     every = [record for record in latest(kept) if record.result.ok]
     ok = [record for record in every if not record.tool] or every  # other tools' costs don't compare
     current = [record for record in ok if record.remeasured or places[id(record)] > last]
-    return min(current or ok, key=lambda record: record.cost, default=None)
+    chosen = max((record.result.timestamp for record in kept if record.in_model), default=-math.inf)
+    return fastest_record(current or ok, since=chosen)
+
+
+def fastest_record(records: Iterable[Record], *, since: float = -math.inf) -> Record | None:
+    """Find the fastest record of tasks that compute the same; None without any.
+
+    Those before the latest configuration that was the fastest in a model, or before another time, have lost.
+    """
+    listed = list(records)
+    chosen = max([since, *(record.result.timestamp for record in listed if record.in_model)])
+    current = [record for record in listed if record.result.timestamp >= chosen]
+    return min(current or listed, key=lambda record: record.cost, default=None)
 
 
 def trials_of(records: Iterable[Record]) -> list[Record]:

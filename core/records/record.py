@@ -45,7 +45,7 @@ FAILED_COST = 1e9
 
 
 _OF_RESULT = ("partial", "run_queue_wait", "threads")
-_OPTIONAL = ("remeasured", "code", "unit", "run", "ref", "accuracy")
+_OPTIONAL = ("remeasured", "in_model", "code", "unit", "run", "ref", "accuracy")
 """The fields, of a result and of a record, that lines leave out where they are empty."""
 
 
@@ -67,6 +67,7 @@ class Circumstances(TypedDict, total=False):
     tuner: str
     seed: int | None
     remeasured: bool
+    in_model: bool
     baseline: Baseline | None
     run: str
 
@@ -76,12 +77,13 @@ class Record:
     """A trial in a file. `name`, `args` and `kwargs` are the template's; `workload` is the task's key.
 
     `config` is the JSON form of the config, `space` the fingerprint of the task whose space it is from. `remeasured`
-    marks one of the best, measured again at the end of a run, and `baseline` are the baselines of that time. `code`
-    is the fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds, or in
-    the `unit` of a function's. `run` is its search, see `records.runs`. `ref` is the place of the template, for people:
+    marks one of the best, measured again at the end of a run, and `baseline` are the baselines of that time. `in_model`
+    marks the configuration that was the fastest inside a model; its cost is that of the kernel alone. `code` is the
+    fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds, or in the
+    `unit` of a function's. `run` is its search, see `records.runs`. `ref` is the place of the template, for people:
     "my_ops.py:conv"; nothing imports it. `accuracy` is the largest error that the user allowed the task, None for the
-    default. `tool` is empty, or "autotvm" for a line of AutoTVM's log, which has no space
-    and gives arguments by place: its `space` is empty, and `workload` the name and `args`.
+    default. `tool` is empty, or "autotvm" for a line of AutoTVM's log, which has no space and gives arguments by place:
+    its `space` is empty, and `workload` the name and `args`.
     """
 
     target: str
@@ -96,6 +98,7 @@ class Record:
     seed: int | None = None
     host: str = ""
     remeasured: bool = False
+    in_model: bool = False
     code: str = ""
     baseline: Baseline | None = None
     unit: str = ""
@@ -256,6 +259,7 @@ class Record:
             seed=None if form.get("seed") is None else field(form, "seed", int),
             host=field(form, "host", str, ""),
             remeasured=field(form, "remeasured", bool, False),
+            in_model=field(form, "in_model", bool, False),
             code=field(form, "code", str, ""),
             baseline=Baseline.from_json(field(form, "baseline", dict)) if "baseline" in form else None,
             unit=field(form, "unit", str, ""),

@@ -7,6 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from pegbox.checks import check_int, check_seconds
@@ -19,7 +20,7 @@ from pegbox.search.allocation import Allocation, Progress
 from pegbox.search.factory import check_tuner, tuner_label
 from pegbox.search.loop.callbacks import Callback, CallbackLike
 from pegbox.search.loop.outcome import StopReason, TuneResult
-from pegbox.search.loop.recorder import Resume, open_recording
+from pegbox.search.loop.recorder import Recorder, Resume, open_recording
 from pegbox.search.loop.state import SearchState
 from pegbox.search.loop.trial import Trial
 from pegbox.search.protocols import TunerFactory
@@ -163,6 +164,13 @@ class TaskScheduler:
                     return result.stopped_because
         except KeyboardInterrupt:  # between rounds; the second one within a round
             return "interrupted"
+
+    def add(self, number: int, record: Record) -> None:
+        """Add a record that no round has measured to those of a task, and to the file."""
+        self.records[number].append(record)
+        for each in self._recorders[number]:
+            if isinstance(each, Recorder):
+                each.journal.append(replace(record, run=each.run))
 
     def _session(self, number: int) -> Session:
         """Return the search of a task, made for its first round: of hundreds of tasks, many may have none."""

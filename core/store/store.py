@@ -49,7 +49,8 @@ class TuningStore:
         """Keep a record if it is the best of its task on its processor; return whether it is.
 
         Failed trials, and records of emulators, of other tools and of functions, are not kept. A record of other code
-        of the template gives way. The kernels of a configuration that is replaced are dropped.
+        of the template gives way, and so does one before the configuration that was the fastest in a model. The kernels
+        of a configuration that is replaced are dropped.
 
         Args:
             beside: records of the same search. Where one is of the configuration that is kept, its cost counts from now
@@ -173,6 +174,8 @@ def _gives_way(record: Record, held: Record, beside: Sequence[Record]) -> bool:
     from pegbox.task.code_fingerprint import differ
 
     if held.code and record.code and differ(held.code, record.code):
+        return False
+    if record.in_model and record.result.timestamp >= held.result.timestamp:
         return False
     if held.config == record.config:  # the later measurement counts, unless the earlier was made with more care
         return held.remeasured and not record.remeasured

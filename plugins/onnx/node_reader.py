@@ -20,6 +20,7 @@ from pegbox.errors import GraphError
 from pegbox.graph import Node, Value
 from pegbox.hooks import explained
 from pegbox.plugins.onnx import operators as operators  # registers the operators
+from pegbox.plugins.onnx.attention_parts import attention_parts
 from pegbox.plugins.onnx.attributes import attributes_of, constant_array, input_names, since
 from pegbox.plugins.onnx.graph_builder import GraphBuilder
 from pegbox.plugins.onnx.inference import Inferred
@@ -142,9 +143,13 @@ class NodeReader:
             reason = f"the operator of version {self._opset} is not supported, but those from version {OLDEST_OPSET} on"
             raise OperatorRefused(described(proto), reason, _OLD)
         given = {place: self._given(name) for place, name in enumerate(proto.input) if name}
-        if not self._is_empty(proto, operator, given):
+        if self._is_empty(proto, operator, given):
+            return ()
+        attributes = attributes_of(proto, self._weights)
+        parts = attention_parts(proto, given, attributes, self.graph) if proto.op_type == "Attention" else ()
+        if not parts:
             self._apply(proto, operator, given)
-        return ()
+        return parts
 
     def _given(self, name: str) -> Value:
         if name not in self.graph.values:

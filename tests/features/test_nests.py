@@ -10,7 +10,9 @@ import pytest
 
 from pegbox.errors import InvalidConfig
 from pegbox.features.describe import LAYOUT, describe
+from pegbox.features.footprint import Known
 from pegbox.features.from_te import nest_of_stages
+from pegbox.features.index import Loop, Sum
 from pegbox.features.nest import nest_of_function
 from pegbox.features.symbol import product
 from pegbox.task.config_view import ApplyingConfig
@@ -31,8 +33,8 @@ def test_stages_and_the_replayed_program_are_described_alike(task_of: Callable[.
             stages, tensors = task._run(ApplyingConfig(config, task.target))
         except InvalidConfig:
             continue
-        short = describe(nest_of_stages(stages, tensors), 64, holds=bool, known={})
-        whole = describe(nest_of_function(task.schedule(config).func), 64, holds=bool, known={})
+        short = describe(nest_of_stages(stages, tensors), 64, holds=bool, known=Known())
+        whole = describe(nest_of_function(task.schedule(config).func), 64, holds=bool, known=Known())
         unlike = {name: (short[at], whole[at]) for name, at in LAYOUT.items() if short[at] != whole[at]}
         assert not unlike, str(config)
 
@@ -49,3 +51,24 @@ def test_a_stage_that_rolls_computes_what_it_has_not_kept(task_of: Callable[...,
             rows[config["rolls"].val] = product(loop.extent for loop in made.loops) // 16
     assert rows[False] == 24 // tile * (tile + 2)
     assert 24 + 2 <= rows[True] < min(rows[False], 24 + 2 + 24 // tile)
+
+
+def test_counts_for_one_program_serve_programs_with_other_loop_objects(task_of: Callable[..., Task]) -> None:
+    task = task_of("matmul", 64, 96, 80)
+    config = task.space.config(task.space.sample(1, np.random.default_rng(0))[0])
+    known, sizes, described = Known(), [], []
+    for _ in range(2):
+        nest = nest_of_stages(*task._run(ApplyingConfig(config, task.target)))
+        described.append(describe(nest, 64, holds=bool, known=known))
+        sizes.append((len(known.forms), len(known.counted), len(known.touched)))
+    assert described[0] == described[1]
+    assert sizes[0] == sizes[1]
+
+
+def test_indices_of_loops_with_other_extents_have_other_forms() -> None:
+    known = Known()
+    short, long, same = (Sum(((Loop(name, extent), 4),)) for name, extent in (("i", 8), ("j", 9), ("k", 8)))
+    assert known.form(short).number == known.form(same).number != known.form(long).number
+    both = Sum((*short.terms, *same.terms))
+    assert known.form(both).number == known.form(Sum((*same.terms, *short.terms))).number
+    assert known.form(both).number != known.form(Sum((*short.terms, *short.terms))).number

@@ -147,6 +147,15 @@ def fits() -> dict[str, Fit]:
     def log_erfc(x: Decimal) -> Decimal:
         return (1 - erf(x)).ln()
 
+    def above_zero(x: Decimal) -> Decimal:
+        return max(x, Decimal("1e-15"))
+
+    def log_erfc_ratio(x: Decimal) -> Decimal:  # -log(erfc(x)) / x - 1
+        return -log_erfc(above_zero(x)) / above_zero(x) - 1
+
+    def erfc_slope(x: Decimal) -> Decimal:  # the relative error of erf(x) for an error of that ratio
+        return above_zero(x) * erfc_over_erf(above_zero(x))
+
     def erfc_over_erf(x: Decimal) -> Decimal:
         return (1 - erf(x)) / erf(x) + Decimal("1e-12")
 
@@ -164,9 +173,8 @@ def fits() -> dict[str, Fit]:
         "atanh_tail_f64": Fit(atanh_tail(1), 0, small, 6, one),
         "atanh_tail_pow_f32": Fit(atanh_tail(1), 0, small, 4, one),
         "atanh_tail_pow_f64": Fit(atanh_tail(2), 0, small, 8, one),
-        "erf_small_f32": Fit(erf_small, 0, 1, 6, one),
         "erf_small_f64": Fit(erf_small, 0, 1, 11, one),
-        "log_erfc_f32": Fit(log_erfc, 1, 4, 6, erfc_over_erf),
+        "log_erfc_f32": Fit(log_erfc_ratio, 0, 4, 8, erfc_slope),
         "log_erfc_f64": Fit(log_erfc, 1, 6, 17, erfc_over_erf),
     }
 

@@ -11,10 +11,13 @@ import pegbox as pb
 from pegbox import te, tir
 from pegbox.codegen import Target, emit
 from pegbox.errors import ScheduleError
+from pegbox.expr.build import index
 from pegbox.expr.low_level import PREFETCH, Address
-from pegbox.expr.nodes import Call
-from pegbox.loops.nodes import Evaluate, Function
-from pegbox.loops.visit import walk
+from pegbox.expr.nodes import Call, Const, Expr
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import substitute
+from pegbox.loops.nodes import Evaluate, For, Function, Stmt
+from pegbox.loops.visit import children, walk
 
 
 def prefetched(func: Function) -> list[tuple[str, list[str]]]:
@@ -154,11 +157,104 @@ def test_te_prefetch_of_what_only_a_stage_outside_the_loop_reads_is_refused() ->
         pb.lower(s, [a, c])
 
 
+def halves(m: int = 40) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    a = te.placeholder((6, m), name="A")
+    b = te.compute((6, m), lambda i, j: a[i, j] + 1, "B")
+    return a, b, te.compute((6, m), lambda i, j: b[i, j] * b[i, m - 1 - j], "C")
+
+
+def test_te_prefetches_are_shared_among_the_iterations_of_a_loop_inside(golden: Any) -> None:
+    a, b, c = halves()
+    s = te.create_schedule(c.op)
+    i = c.op.axis[0]
+    s[b].compute_at(s[c], i)
+    blocks, lanes = s[b].split(b.op.axis[1], factor=8)
+    s[b].vectorize(lanes)
+    s[c].prefetch(a, i, 2, among=blocks)
+    s[c].prefetch(c, i, 0, among=blocks)
+    check_values(s, [a, c])
+    golden(pb.lower(s, [a, c], simple_mode=True))
+
+
+@pytest.mark.parametrize(("m", "rows", "factor"), [(40, 1, 8), (40, 3, 40), (100, 2, 8), (7, 3, 2), (256, 3, 64)])
+def test_te_shared_prefetches_are_those_of_all_lines(m: int, rows: int, factor: int) -> None:
+    """Whatever the loops, together they ask for the lines that one burst asks for."""
+    a, b, c = halves(m)
+
+    def places(shared: bool) -> set[tuple[int, ...]]:
+        s = te.create_schedule(c.op)
+        outer, _ = s[c].split(c.op.axis[0], factor=rows)
+        s[b].compute_at(s[c], outer)
+        among, _ = s[b].split(b.op.axis[1], factor=factor)
+        s[c].prefetch(a, outer, 1, among=among if shared else None)
+        check_values(s, [a, c])
+        return asked(pb.lower(s, [a, c]))
+
+    assert places(True) == places(False)
+
+
+def asked(func: Function) -> set[tuple[int, ...]]:
+    """The indices of all prefetches while the program runs."""
+    found: set[tuple[int, ...]] = set()
+
+    def run(stmt: Stmt, env: dict[Expr, Expr]) -> None:
+        match stmt:
+            case For():
+                for n in range(stmt.extent):
+                    run(stmt.body, {**env, stmt.var: index(n)})
+            case Evaluate(Call(args=(Address() as pointer, *_))):
+                places = (simplify(substitute(place, env), {}) for place in pointer.indices)
+                found.add(tuple(place.value for place in places if isinstance(place, Const)))
+            case _:
+                for child in children(stmt):
+                    run(child, env)
+
+    run(func.body, {})
+    return found
+
+
+def test_te_shared_prefetches_come_into_the_second_cache_and_those_of_the_output_for_writing() -> None:
+    a, b, c = halves()
+    s = te.create_schedule(c.op)
+    i = c.op.axis[0]
+    s[b].compute_at(s[c], i)
+    for tensor, offset in (a, 1), (c, 0):
+        s[c].prefetch(tensor, i, offset, among=b.op.axis[1])
+    text = emit(pb.lower(s, [a, c]), Target("llvm")).ll
+    assert ", i32 0, i32 2, i32 1)" in text
+    assert ", i32 1, i32 3, i32 1)" in text
+
+
+def test_te_prefetch_among_a_loop_that_vanishes_comes_at_once() -> None:
+    a, b, c = halves()
+    s = te.create_schedule(c.op)
+    s[b].compute_at(s[c], c.op.axis[0])
+    one, _ = s[b].split(b.op.axis[1], nparts=1)
+    s[c].prefetch(a, c.op.axis[0], 1, among=one)
+    assert prefetched(pb.lower(s, [a, c])) == [("A", ["min(i + 1, 5)", "ax1 * 16"])]
+    check_values(s, [a, c])
+
+
+def test_te_prefetch_among_another_loop_is_refused() -> None:
+    a, b, c = halves()
+    s = te.create_schedule(c.op)
+    i, j = c.op.axis
+    s[c].prefetch(b, j, 1, among=i)
+    with pytest.raises(
+        ScheduleError, match=r"i is not inside j[\s\S]*remedy: share the prefetches among a loop inside"
+    ):
+        pb.lower(s, [a, c])
+    s[c].prefetch(b, j, 1, among=b.op.axis[1])
+    s[b].compute_inline()
+    with pytest.raises(ScheduleError, match="j is not a loop of a stage that is computed; share"):
+        pb.lower(s, [a, c])
+
+
 def test_te_prefetch_is_refused_with_the_reason() -> None:
     a, b, c, d = stages()
     s = te.create_schedule(d.op)
     i = d.op.axis[0]
-    with pytest.raises(ScheduleError, match=r"prefetch\(E, i, 1\) of D: D does not read E; it reads C"):
+    with pytest.raises(ScheduleError, match=r"prefetch\(E, i, 1\) of D: D does not access E; it reads C"):
         s[d].prefetch(te.placeholder((3,), name="E"), i, 1)
     with pytest.raises(
         ScheduleError, match=r"prefetch\(C, i, 1\) of D: i is not a loop of this stage; the loops of D are i, j"
@@ -221,12 +317,36 @@ def test_prefetch_is_a_note_until_the_program_is_lowered(programs: Any, check_va
     assert str(again) == str(sch)
 
 
+def test_prefetch_among_a_loop_is_kept_in_the_trace(programs: Any, check_values: Any) -> None:
+    args, reference = programs.matmul()
+    sch = tir.Schedule(args)
+    i, _, k = sch.get_loops("C")
+    sch.prefetch("C", "A", i, 1, among=k)
+    sch.prefetch("C", "C", i, 0, among=k)
+    check_values(sch, reference)
+    assert sorted(name for name, _ in prefetched(pb.lower(sch))) == ["A", "C"]
+    again = tir.Trace.from_json(sch.trace.to_json()).apply(tir.Schedule(args))
+    assert str(again) == str(sch)
+    for loop, among, message in (
+        (k, i, "i is not inside k"),
+        (i, i, "i is not inside i"),
+    ):
+        with pytest.raises(ScheduleError, match=message):
+            sch.prefetch("C", "A", loop, 1, among=among)
+    with pytest.raises(
+        ScheduleError, match=r"the offset is -1[\s\S]*remedy: give the number of iterations ahead: an integer from 0"
+    ):
+        sch.prefetch("C", "A", i, -1, among=k)
+
+
 def test_prefetch_is_refused_with_the_place(programs: Any) -> None:
     args, _ = programs.chain()
     sch = tir.Schedule(args)
     (i,) = sch.get_loops("D")
     before = str(sch)
-    with pytest.raises(ScheduleError, match=r"block D reads no buffer 'B'[\s\S]*remedy: choose among 0: C, 1: A"):
+    with pytest.raises(
+        ScheduleError, match=r"block D accesses no buffer 'B'[\s\S]*remedy: choose among 0: C, 1: A, 2: D"
+    ):
         sch.prefetch("D", "B", i)
     with pytest.raises(ScheduleError, match="the offset is 0"):
         sch.prefetch("D", "C", i, 0)

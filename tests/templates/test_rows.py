@@ -77,11 +77,17 @@ def test_loops_over_rows_fill_vectors(name: str, cpu: str, register: str) -> Non
     assert "expf" not in text
 
 
-@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
-def test_rows_that_the_second_cache_does_not_hold_are_read_ahead(name: str) -> None:
+@pytest.mark.parametrize(("name", "is_written"), [("softmax", True), ("layer_norm", True), ("rms_norm", False)])
+def test_single_rows_that_the_second_cache_does_not_hold_are_prefetched(name: str, is_written: bool) -> None:
+    """The next row while one is written; the row of the output before, if there is a pass between."""
     for n, is_ahead in (64, False), (8192, True):
-        task = pb.create_task(name, args=(n, 256), target=TARGET)
-        assert ("prefetch" in task.show_ir(task.space.get(0))) == is_ahead
+        task = pb.create_task(name, args=(n, 512), target=TARGET)
+        shown = task.show_ir(task.space.get(0))
+        assert (f"prefetch(address(X[min(i + 1, {n - 1}), " in shown) == is_ahead
+        assert (f"prefetch(address({name}[i, " in shown) == (is_ahead and is_written)
+        assert task.space.get(0)["rows"].val == 1
+    blocks = next(c for c in map(task.space.get, range(task.space.size)) if c["rows"].val > 1)
+    assert "prefetch" not in task.show_ir(blocks)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,8 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
     elif name in _LLVM:
         result = _llvm_of_floats(frame, _LLVM[name], dtype, lanes, *texts)
     elif name in _MATH:
-        result = frame.inlined(definition(name, dtype, lanes or 1), texts, lanes)
+        scales = lanes * dtypes.BITS[dtype] == 512 and features.has(frame.module.target, "avx512f")
+        result = frame.inlined(definition(name, dtype, lanes or 1, scales=scales), texts, lanes)
     elif name in _LIBRARY:
         result = _library(frame, name, dtype, lanes, texts)
     else:
@@ -111,9 +112,10 @@ def machine_call(frame: Frame, expr: Call, args: list[Value]) -> Value:
         TargetError: the target lacks the instruction.
         CompileError: one C function is called with different arguments.
     """
-    if expr.name == PREFETCH:  # into the closest cache, for reading
-        closest = ("i32", "0"), ("i32", "3"), ("i32", "1")
-        frame.text.effect(frame.module.call("@llvm.prefetch.p0", "void", ("ptr", args[0].text), *closest))
+    if expr.name == PREFETCH:
+        kind = [arg.text for arg in args[1:]] or ["0", "3"]  # for reading, into the closest cache
+        numbers = [("i32", text) for text in (*kind, "1")]
+        frame.text.effect(frame.module.call("@llvm.prefetch.p0", "void", ("ptr", args[0].text), *numbers))
         return Value("0", "int32", 0)
     if expr.name.startswith(EXTERN):
         return _extern(frame, expr, args)

@@ -2,9 +2,9 @@
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
-together from its bits. erf is x + x E(x^2) below one, and 1 - exp(q(x)) above, where the polynomial q approximates
-log(erfc(x)): an error of q counts erfc(x) times, which its fit minimises. So q log2(e) needs no extra precision;
-its reduction is exact.
+together from its bits. erf is 1 - exp(q(x)), where q approximates log(erfc(x)): an error of q counts
+erfc(x) times, which its fit minimises, so its reduction needs no extra precision. In float64, erf is x + x E(x^2) below
+one.
 """
 
 from __future__ import annotations
@@ -57,8 +57,13 @@ def reduce(x: VectorValue, *, factors: int = 1) -> tuple[VectorValue, VectorValu
     fmt = FORMATS[x.element]
     magic = fmt.round_magic + factors * fmt.bias
     shifted = x.fma(LOG2_E, magic)
-    n = shifted - magic
-    return n.fma(-fmt.ln2_low, n.fma(-fmt.ln2_high, x)), shifted.bits()
+    return _less_powers(x, shifted - magic), shifted.bits()
+
+
+def _less_powers(x: VectorValue, n: VectorValue) -> VectorValue:
+    """Compute x - n ln 2."""
+    fmt = FORMATS[x.element]
+    return n.fma(-fmt.ln2_low, n.fma(-fmt.ln2_high, x))
 
 
 def expm1_reduced(r: VectorValue, tail: Sequence[float]) -> VectorValue:
@@ -81,8 +86,12 @@ def scale(less_one: VectorValue, biased: VectorValue) -> VectorValue:
 def exp(x: VectorValue) -> VectorValue:
     """Compute e^x; inf above the range, 0 below, subnormal results rounded correctly."""
     fmt = FORMATS[x.element]
-    r, n = reduce(x.at_most(fmt.exp_max).at_least(fmt.exp_min), factors=2)
-    return scale(expm1_reduced(r, fmt.exp_tail), n)
+    clamped = x.at_most(fmt.exp_max).at_least(fmt.exp_min)
+    if not x.can_be_scaled:
+        r, n = reduce(clamped, factors=2)
+        return scale(expm1_reduced(r, fmt.exp_tail), n)
+    power = clamped.fma(LOG2_E, fmt.round_magic) - fmt.round_magic
+    return (expm1_reduced(_less_powers(clamped, power), fmt.exp_tail) + 1.0).scaled(power)
 
 
 def sigmoid(x: VectorValue) -> VectorValue:
@@ -101,19 +110,31 @@ def tanh(x: VectorValue) -> VectorValue:
     return (t / (t + 2.0)).copysign(x)
 
 
-_ERF_TABLES = {
-    # erf rounds to one above the last number
-    "float": (coefficients.ERF_SMALL_F32, coefficients.LOG_ERFC_F32, 4.0),
-    "double": (coefficients.ERF_SMALL_F64, coefficients.LOG_ERFC_F64, 6.0),
-}
-
-
 def erf(x: VectorValue) -> VectorValue:
     """Compute the error function, 2/sqrt(pi) times the integral of e^-t^2 from 0 to x."""
-    small_table, large_table, limit = _ERF_TABLES[x.element]
+    return (_erf_f32 if x.element == "float" else _erf_f64)(x)
+
+
+def _erf_f32(x: VectorValue) -> VectorValue:
+    """Compute 1 - e^-q with q = -log(erfc(x)) = x + x P(x); erf rounds to one above 4.
+
+    Near zero, 1 - e^-q keeps the relative error of q.
+    """
+    fmt = FORMATS["float"]
+    size = x.abs().at_most(4.0)
+    q = size.fma(polynomial(size, coefficients.LOG_ERFC_F32), size)
+    magic = fmt.round_magic + fmt.bias
+    shifted = q.fma(-LOG2_E, magic)
+    r, power = (shifted - magic).fma(math.log(2), q), power_of_two(shifted.bits(), "float")
+    tail = [c * (-1) ** (k + 1) for k, c in enumerate(fmt.exp_tail)]  # of 1 - e^-r
+    return power.fma(expm1_reduced(r, tail), 1.0 - power).copysign(x)
+
+
+def _erf_f64(x: VectorValue) -> VectorValue:
+    """Choose between x + x E(x^2) below one and 1 - e^q(x) above; erf rounds to one above 6."""
     size = x.abs()
-    small = x.fma(polynomial(x * x, small_table), x)
-    erfc = _exp2(polynomial(size.at_most(limit), [c * LOG2_E for c in large_table]))
+    small = x.fma(polynomial(x * x, coefficients.ERF_SMALL_F64), x)
+    erfc = _exp2(polynomial(size.at_most(6.0), [c * LOG2_E for c in coefficients.LOG_ERFC_F64]))
     return size.lt(1.0).where(small, (1.0 - erfc).copysign(x))
 
 

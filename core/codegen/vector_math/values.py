@@ -20,10 +20,14 @@ SUFFIX: Final = {"float": "f32", "double": "f64"}
 
 
 class Body:
-    """The instructions of one function of `lanes`-wide values, and the intrinsics that they call."""
+    """The instructions of one function of `lanes`-wide values, and the intrinsics that they call.
 
-    def __init__(self, lanes: int) -> None:
+    `scales` says that the target has AVX-512's multiplication by powers of two.
+    """
+
+    def __init__(self, lanes: int, *, scales: bool = False) -> None:
         self.lanes = lanes
+        self.scales = scales
         self.lines: list[str] = []
         self.declares: set[str] = set()
 
@@ -144,6 +148,19 @@ class VectorValue:
 
     def sqrt(self) -> VectorValue:
         return self.body.intrinsic("sqrt", self)
+
+    @property
+    def can_be_scaled(self) -> bool:
+        """True where `scaled` is an instruction: in whole registers of 512 bits."""
+        return self.body.scales and self.body.lanes * BITS[self.element] == 512
+
+    def scaled(self, exponent: VectorValue) -> VectorValue:
+        """Compute `self * 2^exponent` by one instruction of AVX-512, for whole numbers in any range."""
+        ty, mask, name = self.body.type(self.element), f"i{self.body.lanes}", "ps" if self.element == "float" else "pd"
+        symbol = f"@llvm.x86.avx512.mask.scalef.{name}.512"
+        self.body.declares.add(f"declare {ty} {symbol}({ty}, {ty}, {ty}, {mask}, i32)")
+        operands = f"{ty} {self.text}, {ty} {exponent.text}, {ty} poison, {mask} -1, i32 4"  # rounded to nearest
+        return self.body.emit(f"call {ty} {symbol}({operands})", self.element)
 
     def copysign(self, sign: VectorValue) -> VectorValue:
         return self.body.intrinsic("copysign", self, sign)

@@ -11,9 +11,10 @@ from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import written
 from pegbox.loops.nodes import Annotation, BlockRealize, Evaluate, For, Function, If, Seq, Stmt, Store
 from pegbox.loops.passes.domain import leaves_domain, overrun_is_disjoint, written_in_parts
+from pegbox.loops.passes.prefetch import AMONG, NOTE, SHARED
 from pegbox.loops.visit import map_children, map_present, walk
 
-_OF_ONE_LOOP = "prefetch"  # an annotation that does not hold for the loops inside
+_OF_ONE_LOOP = (NOTE, SHARED, AMONG)  # annotations that do not hold for the loops inside
 
 
 def flatten_blocks(func: Function) -> Function:
@@ -124,4 +125,4 @@ def _inherited(stmt: Stmt, annotations: tuple[Annotation, ...]) -> Stmt:
 
 def _merge(outer: tuple[Annotation, ...], inner: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
     own = {key for key, _ in inner}
-    return (*inner, *((key, value) for key, value in outer if key not in own and key != _OF_ONE_LOOP))
+    return (*inner, *((key, value) for key, value in outer if key not in own and key not in _OF_ONE_LOOP))

@@ -1,36 +1,44 @@
 """Pass: insert the prefetches that annotations ask for.
 
-`sch.prefetch` leaves the note ("prefetch", (block, buffer, offset, ...)) on a loop. The reads of
+`sch.prefetch` leaves the note ("prefetch", (block, buffer, offset, ...)) on a loop. The accesses of
 the buffer by the block's statements while the loops inside run are a box in terms of the loop's variable; moved on by
 `offset` iterations, it is prefetched line by line. Places beyond the end are clamped to the last element: a hint must
 not need a test.
+
+With `among`, the note is called "prefetch_shared", and the loop among whose iterations the lines are shared has the
+same triple in a note "prefetch_among". If that loop is gone, the prefetches come together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from pegbox.expr.bounds import Interval
-from pegbox.expr.build import add, index, maximum, minimum, mul
-from pegbox.expr.low_level import PREFETCH, Address
-from pegbox.expr.nodes import Buffer, Call, Expr, Load, Var
+from pegbox.expr.build import add, floordiv, floormod, index, maximum, minimum, mul
+from pegbox.expr.low_level import PREFETCH, Address, stored_box
+from pegbox.expr.nodes import Buffer, Call, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import loads, substitute
 from pegbox.loops.access.interval import Relaxation, SymbolicInterval, interval
 from pegbox.loops.access.region import written
-from pegbox.loops.nodes import Alloc, Annotation, Evaluate, For, ForKind, Function, Stmt, seq
+from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, Stmt, Store, seq
 from pegbox.loops.visit import children, expressions, loop_ranges, map_children, walk
 
 LINE = 64  # bytes of a cache line
-NOTE = "prefetch"
+NOTE, SHARED, AMONG = "prefetch", "prefetch_shared", "prefetch_among"
+_READ, _WRITE = 0, 1  # the arguments of a prefetch behind its address, as those of `__builtin_prefetch`
+_FIRST, _SECOND = 3, 2
 
 Box = tuple[SymbolicInterval, ...]
+Triple = tuple[str, str, int]
+Ranges = Mapping[Var, Interval]
 
 
 def place_prefetches(func: Function) -> Function:
     """Place the prefetches of notes on loops; none inside lanes, since each lane would make one of its own."""
-    if not any(isinstance(s, For) and _noted(s) for s in walk(func.body)):
+    if not any(isinstance(s, For) and (_noted(s, NOTE) or _noted(s, SHARED)) for s in walk(func.body)):
         return func
     ranges = loop_ranges(func.body)
     outputs = dict(func.origins)
@@ -38,52 +46,81 @@ def place_prefetches(func: Function) -> Function:
     def go(stmt: Stmt, lanes: bool) -> Stmt:
         inside = lanes or (isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED)
         new = map_children(stmt, lambda s: go(s, inside))
-        if not (isinstance(stmt, For) and isinstance(new, For)) or not _noted(stmt):
+        if inside or not (isinstance(stmt, For) and isinstance(new, For)):
             return new
-        hints = [] if inside else [h for wanted in _noted(stmt) for h in _hints(stmt, *wanted, outputs, ranges)]
-        return For(new.var, new.extent, seq(*hints, new.body), new.kind, without_note(stmt.annotations))
+        hints = [
+            lines.together(ranges) for wanted in _noted(stmt, NOTE) for lines in _wanted(stmt, *wanted, outputs, ranges)
+        ]
+        body = new.body
+        for wanted in _noted(stmt, SHARED):
+            found = list(_wanted(stmt, *wanted, outputs, ranges))
+            if any(isinstance(s, For) and wanted in _noted(s, AMONG) for s in walk(body)):
+                body = _shared(body, wanted, (), found, ranges)
+            else:
+                hints += [lines.together(ranges) for lines in found]
+        return new.with_body(seq(*hints, body))
 
-    return func.with_body(go(func.body, False))
+    return func.with_body(_without_notes(go(func.body, False)))
 
 
-def triples(note: Sequence[str | int]) -> list[tuple[str, str, int]]:
+def triples(note: Sequence[str | int]) -> list[Triple]:
     """Read a note: (block, buffer, offset)."""
     return [(str(note[n]), str(note[n + 1]), int(note[n + 2])) for n in range(0, len(note), 3)]
 
 
-def _noted(loop: For) -> list[tuple[str, str, int]]:
-    return [each for key, value in loop.annotations if key == NOTE for each in triples(value)]
+def _noted(loop: For, wanted: str) -> list[Triple]:
+    return [each for key, value in loop.annotations if key == wanted for each in triples(value)]
 
 
-def without_note(notes: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
-    return tuple((key, value) for key, value in notes if key != NOTE)
+def _without_notes(stmt: Stmt) -> Stmt:
+    new = map_children(stmt, _without_notes)
+    if not isinstance(new, For):
+        return new
+    return replace(new, annotations=tuple(note for note in new.annotations if note[0] not in (NOTE, SHARED, AMONG)))
 
 
-def _hints(
-    loop: For, block: str, name: str, offset: int, outputs: dict[str, tuple[str, ...]], ranges: dict[Var, Interval]
-) -> Iterator[Stmt]:
+def _shared(stmt: Stmt, wanted: Triple, around: tuple[For, ...], found: Sequence[_Lines], ranges: Ranges) -> Stmt:
+    """Share the lines among the iterations of the loops that have the note, and of those between."""
+    if not isinstance(stmt, For):
+        return map_children(stmt, lambda child: _shared(child, wanted, around, found, ranges))
+    if stmt.kind is ForKind.VECTORIZED:
+        return stmt
+    loops = (*around, stmt)
+    hints = [lines.shared(loops, ranges) for lines in found] if wanted in _noted(stmt, AMONG) else []
+    return stmt.with_body(seq(*hints, _shared(stmt.body, wanted, loops, found, ranges)))
+
+
+def _wanted(
+    loop: For, block: str, name: str, offset: int, outputs: dict[str, tuple[str, ...]], ranges: Ranges
+) -> Iterator[_Lines]:
+    """Yield the lines that the block's statements access `offset` iterations later."""
     if offset >= loop.extent:
         return
     own = {s.buffer for s in walk(loop.body) if isinstance(s, Alloc)}
     made = outputs.get(block, (block,))
     boxes: dict[Buffer, list[Box]] = {}
-    for load, running in _reads(loop.body, made, frozenset()):
-        if load.buffer.name == name and load.buffer not in own:
-            _note_box(boxes.setdefault(load.buffer, []), load, Relaxation(running, ranges))
-    ahead: dict[Var, Expr] = {loop.var: add(loop.var, index(offset))}
+    for access, running in _accesses(loop.body, made, name in made, frozenset()):
+        if access.buffer.name == name and access.buffer not in own:
+            _note_box(boxes.setdefault(access.buffer, []), access, Relaxation(running, ranges))
+    ahead: dict[Var, Expr] = {loop.var: add(loop.var, index(offset))} if offset else {}
     for buffer, found in boxes.items():
         for box in found:
-            yield _lines(buffer, box, ahead, ranges)
+            yield _Lines(buffer, box, ahead, name in made)
 
 
-def _reads(stmt: Stmt, made: Sequence[str], running: frozenset[Var]) -> Iterator[tuple[Load, frozenset[Var]]]:
-    """Yield the loads of the statements that write the block's buffers."""
-    if any(region.buffer.name in made for region in written(stmt)):
+def _accesses(
+    stmt: Stmt, made: Sequence[str], are_writes: bool, running: frozenset[Var]
+) -> Iterator[tuple[Load, frozenset[Var]]]:
+    """Yield the accesses of the statements that write the block's buffers: what they load, or where they store."""
+    places = [region for region in written(stmt) if region.buffer.name in made]
+    if are_writes and isinstance(stmt, Store) and places:
+        yield Address(stmt.buffer, stmt.indices, stored_box(stmt.indices, stmt.value), "w"), running
+    elif places and not are_writes:
         for expr in expressions(stmt):
             yield from ((load, running) for load in loads(expr))
     inside = running | {stmt.var} if isinstance(stmt, For) else running
     for child in children(stmt):
-        yield from _reads(child, made, inside)
+        yield from _accesses(child, made, are_writes, inside)
 
 
 def _note_box(boxes: list[Box], load: Load, relax: Relaxation) -> None:
@@ -102,25 +139,66 @@ def _note_box(boxes: list[Box], load: Load, relax: Relaxation) -> None:
     boxes.append(tuple(box))
 
 
-def _lines(buffer: Buffer, box: Box, ahead: dict[Var, Expr], ranges: dict[Var, Interval]) -> Stmt:
-    """Make loops over a box, with one prefetch for each cache line along the last dimension."""
-    indices: list[Expr] = []
-    loops: list[tuple[Var, int]] = []
-    inside = dict(ranges)
-    per_line = max(1, LINE * prod(buffer.shape) // buffer.nbytes)
-    for dim, part in enumerate(box):
-        step = per_line if dim == len(box) - 1 else 1
-        count = -(-min(part.width + 1, buffer.shape[dim]) // step)
-        place = substitute(part.lo.to_expr(), ahead)
-        if count > 1:
-            var = Var(f"ax{dim}")
-            loops.append((var, count))
-            inside[var] = (0, count - 1)
-            place = add(place, mul(var, index(step)))
-        clamped = maximum(minimum(place, index(buffer.shape[dim] - 1)), index(0))
-        indices.append(simplify(clamped, inside))
-    pointer = Address(buffer, tuple(indices), (1,) * len(indices), "r")
-    body: Stmt = Evaluate(Call(PREFETCH, (pointer,), "int32"))
-    for var, extent in reversed(loops):
-        body = For(var, extent, body)
-    return body
+@dataclass(frozen=True)
+class _Lines:
+    """The cache lines of a box of a buffer.
+
+    Attributes:
+        ahead: the variable of the loop moved on.
+    """
+
+    buffer: Buffer
+    box: Box
+    ahead: dict[Var, Expr]
+    are_written: bool
+
+    @property
+    def _steps(self) -> list[int]:
+        """The elements between two lines along each dimension."""
+        per_line = max(1, LINE * prod(self.buffer.shape) // self.buffer.nbytes)
+        return [1] * (len(self.box) - 1) + [per_line] * bool(self.box)
+
+    @property
+    def _counts(self) -> list[int]:
+        """The lines along each dimension."""
+        parts = zip(self.box, self.buffer.shape, self._steps, strict=True)
+        return [-(-min(part.width + 1, extent) // step) for part, extent, step in parts]
+
+    def together(self, ranges: Ranges) -> Stmt:
+        """Make loops with one prefetch for each line."""
+        loops = [(Var(f"ax{dim}"), count) for dim, count in enumerate(self._counts)]
+        kept = [loop for loop in loops if loop[1] > 1]
+        numbers = [var if count > 1 else index(0) for var, count in loops]
+        body = self._prefetch(numbers, {**ranges, **{var: (0, count - 1) for var, count in kept}}, _FIRST)
+        for var, extent in reversed(kept):
+            body = For(var, extent, body)
+        return body
+
+    def shared(self, loops: Sequence[For], ranges: Ranges) -> Stmt:
+        """Make the prefetches of an iteration of the loops, which all together prefetch each line."""
+        total, turns = prod(self._counts), prod(loop.extent for loop in loops)
+        each, line = -(-total // turns), Var("line")
+        number: Expr = index(0)
+        for loop in loops:
+            number = add(mul(number, index(loop.extent)), loop.var)
+        if each > 1:
+            number = add(mul(number, index(each)), line)
+        if turns * each > total:
+            number = minimum(number, index(total - 1))
+        numbers: list[Expr] = []
+        for count in reversed(self._counts):
+            numbers.append(floormod(number, index(count)))
+            number = floordiv(number, index(count))
+        body = self._prefetch(numbers[::-1], {**ranges, line: (0, each - 1)}, _SECOND)
+        return For(line, each, body, ForKind.UNROLLED) if each > 1 else body
+
+    def _prefetch(self, numbers: Sequence[Expr], ranges: Ranges, cache: int) -> Stmt:
+        """Prefetch the line that has these numbers along the dimensions, or the last one for those beyond the end."""
+        indices: list[Expr] = []
+        for part, extent, step, number in zip(self.box, self.buffer.shape, self._steps, numbers, strict=True):
+            place = add(substitute(part.lo.to_expr(), self.ahead), mul(number, index(step)))
+            indices.append(simplify(maximum(minimum(place, index(extent - 1)), index(0)), ranges))
+        pointer = Address(self.buffer, tuple(indices), (1,) * len(indices), "r")
+        kind = (_WRITE, _FIRST) if self.are_written else (_READ, cache)
+        given = () if kind == (_READ, _FIRST) else tuple(Const(value, "int32") for value in kind)
+        return Evaluate(Call(PREFETCH, (pointer, *given), "int32"))

@@ -9,11 +9,12 @@ from typing import Any, TypeAlias
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.nodes import BlockRealize, For, ForKind
-from pegbox.loops.passes.prefetch import NOTE, triples
+from pegbox.loops.nodes import BlockRealize, For, ForKind, Function
+from pegbox.loops.passes.prefetch import AMONG, NOTE, SHARED, triples
+from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.analysis.checks import check_inside, check_no_lanes
 from pegbox.schedule.analysis.loop_kinds import check_kinds
-from pegbox.schedule.state.buffers import choose_read
+from pegbox.schedule.state.buffers import choose_accessed
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import composite, primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
@@ -169,14 +170,27 @@ def pragma(sch: ScheduleState, loop: LoopRef, key: str, value: int | bool = True
 
 
 @primitive(any_block=True)
-def prefetch(sch: ScheduleState, block: BlockRef | str, buffer: int | str, loop: LoopRef, offset: int = 1) -> None:
-    """Prefetch, in each iteration of a loop, what the block will read of a buffer `offset` iterations later.
+def prefetch(
+    sch: ScheduleState,
+    block: BlockRef | str,
+    buffer: int | str,
+    loop: LoopRef,
+    offset: int = 1,
+    *,
+    among: LoopRef | None = None,
+) -> None:
+    """Prefetch, in each iteration of a loop, the elements of a buffer that the block will access `offset` later.
 
-    Lowering places one prefetch for each cache line of 64 bytes; values stay what they are.
+    Lowering places one prefetch for each cache line of 64 bytes; values stay what they are. A buffer that the block
+    only writes is prefetched for writing.
 
     Args:
         block: a block inside the loop.
-        buffer: which buffer: its number among those that the block reads, or its name.
+        buffer: its number among those that the block reads and then those that it only writes, or its name.
+        offset: iterations ahead: at least 1; with `among` 0, too.
+        among: a loop inside `loop`. The prefetches of an iteration are shared evenly among its iterations, and what is
+            read comes into the second cache, instead of all at once and into the first, which waits for few lines at
+            a time.
 
     Before `prefetch("C", "A", i, 2)`::
 
@@ -192,16 +206,27 @@ def prefetch(sch: ScheduleState, block: BlockRef | str, buffer: int | str, loop:
                 C[i, j] = A[i, j] + 1.0
 
     Raises:
-        ScheduleError: the block does not read the buffer or is not inside the loop, the offset is not a positive
-            integer, the buffer is made inside the loop, or the loop is vectorized or inside a vectorized one.
+        ScheduleError: the block does not access the buffer or is not inside the loop, the offset is too small, the
+            buffer is made inside the loop and read, or a loop is vectorized or inside a vectorized one, or `among` is
+            not inside `loop`.
     """
     realize, target = sch.find_block(block), sch.find_loop(loop)
-    source = choose_read(realize, buffer)
-    _check_prefetch(sch.tree, realize, source, target, offset)
-    old = next((value for key, value in target.annotations if key == NOTE), ())
-    name = realize.block.name
-    kept = [part for t in triples(old) if t[:2] != (name, source.name) for part in t]
-    sch.update(sch.tree.replace(target, annotated(target, NOTE, (*kept, name, source.name, int(offset)))))
+    source = choose_accessed(realize, buffer)
+    inner = None if among is None else sch.find_loop(among)
+    _check_prefetch(sch.tree, realize, source, target, offset, inner)
+    wanted = realize.block.name, source.name, int(offset)
+    if inner is None:
+        sch.update(_with_prefetch(sch.tree, target, NOTE, wanted))
+        return
+    tree = Tree(_with_prefetch(sch.tree, inner, AMONG, wanted))
+    sch.update(_with_prefetch(tree, tree.loops[target.var], SHARED, wanted))
+
+
+def _with_prefetch(tree: Tree, loop: For, key: str, wanted: tuple[str, str, int]) -> Function:
+    """Return the function with a triple in a note of a loop, in place of that for the same access."""
+    old = next((value for own, value in loop.annotations if own == key), ())
+    kept = [part for t in triples(old) if t[:2] != wanted[:2] for part in t]
+    return tree.replace(loop, annotated(loop, key, (*kept, *wanted)))
 
 
 def _set_kind(sch: ScheduleState, loop: LoopRef, kind: ForKind) -> None:
@@ -255,15 +280,24 @@ def _note(value: object) -> Any:
     return value if isinstance(value, bool | float | str) else None
 
 
-def _check_prefetch(tree: Tree, realize: BlockRealize, source: Buffer, loop: For, offset: object) -> None:
-    var = loop.var
+def _check_prefetch(
+    tree: Tree, realize: BlockRealize, source: Buffer, loop: For, offset: object, among: For | None
+) -> None:
+    var, least = loop.var, 1 if among is None else 0
     number = integer(offset)
-    if number is None or number < 1:
-        raise ScheduleError(f"the offset is {offset!r}", "give the number of iterations ahead: an integer from 1", var)
+    if number is None or number < least:
+        raise ScheduleError(
+            f"the offset is {offset!r}", f"give the number of iterations ahead: an integer from {least}", var
+        )
     check_inside(tree, realize, loop)
-    check_no_lanes(tree, loop, "use a loop around it")
+    check_no_lanes(tree, among or loop, "use a loop around it")
+    if among is not None and (among is loop or not tree.is_under(among, loop)):
+        raise ScheduleError(
+            f"{among.var.name} is not inside {var.name}", "share the prefetches among a loop inside", var
+        )
     makers = tree.writers(source)
-    if makers and all(tree.is_under(maker, loop) for maker in makers):
+    is_read = source in read_buffers(realize.block)
+    if is_read and makers and all(tree.is_under(maker, loop) for maker in makers):
         raise ScheduleError(
             f"{source.name} is made inside {var.name}, in each iteration anew, so nothing can be fetched ahead",
             f"prefetch what {makers[0].block.name} reads, or use a loop inside which {source.name} is only read",

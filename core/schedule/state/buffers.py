@@ -28,6 +28,12 @@ def choose_read(realize: BlockRealize, which: int | str) -> Buffer:
     return _choose(read_buffers(realize.block), which, realize.block.name, "reads")
 
 
+def choose_accessed(realize: BlockRealize, which: int | str) -> Buffer:
+    """Return a buffer that a block reads or writes, by number or name; those that it reads come first."""
+    found = dict.fromkeys((*read_buffers(realize.block), *written_buffers(realize.block)))
+    return _choose(list(found), which, realize.block.name, "accesses")
+
+
 def choose_copied(realize: BlockRealize, which: int | str) -> Buffer:
     """Return a buffer of which a block is to read a copy, by number or name.
 

@@ -13,9 +13,10 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.foreign import CLibrary, CSource, c_source
-from pegbox.schedule.analysis import read_buffers
+from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 from pegbox.schedule.primitives.kinds import pragma_value
+from pegbox.schedule.state.handles import LoopRef
 from pegbox.schedule.state.step import Step, mapped
 from pegbox.schedule.te.replay_state import ReplayState
 from pegbox.schedule.te.stage_base import StageBase, kind_of, record, te_method
@@ -143,10 +144,17 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
 
 
 @te_method
-def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -> None:
-    """Prefetch, in each iteration of a loop, what the stage will read of a tensor `offset` iterations later.
+def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1, *, among: IterVar | None = None) -> None:
+    """Prefetch, in each iteration of a loop, the part of a tensor that the stage will access `offset` iterations later.
 
-    If another stage, computed inside the loop, reads the tensor in place of this one, its reads are prefetched.
+    If another stage, computed inside the loop, reads the tensor in place of this one, its reads are prefetched. The
+    tensor that the stage makes is prefetched for writing.
+
+    Args:
+        offset: iterations ahead: at least 1; with `among` 0, too.
+        among: a loop inside `loop`, of this stage or one computed there. The prefetches of an iteration are shared
+            evenly among its iterations, and reads come into the second cache, instead of all at once and into the
+            first, which waits for few lines at a time.
 
     Before `prefetch(A, i, 2)`::
 
@@ -164,26 +172,29 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -
     There is one prefetch for each cache line of 64 bytes. Values stay what they are.
 
     Raises:
-        ScheduleError: not a loop of this stage, a tensor that the stage cannot read, or an offset that is no
-            positive integer; when lowered: the tensor is inlined or made inside the loop, or the loop is
-            vectorized.
+        ScheduleError: not a loop of this stage, a tensor that the stage cannot access, or an offset that is too small
+            or no integer; when lowered: the tensor is inlined or made inside the loop by another stage, a loop is
+            vectorized, or `among` is not inside the loop.
     """
     if not isinstance(tensor, Tensor):
         raise ScheduleError(f"{value_text(tensor)} is not a tensor", "give one that the stage reads")
     stage.position(loop)
-    number = integer(offset)
-    if number is None or number < 1:
+    if among is not None and not isinstance(among, IterVar):
+        raise ScheduleError(f"among={value_text(among)} is not a loop", "give one inside the loop")
+    number, least = integer(offset), 1 if among is None else 0
+    if number is None or number < least:
         raise ScheduleError(
             f"the offset is {value_text(offset)}",
-            "give the number of iterations ahead, an integer from 1",
+            f"give the number of iterations ahead, an integer from {least}",
         )
     # What an inlined stage reads is read here; which ones are inlined is known when the schedule is lowered.
-    if all(tensor not in op.inputs for op in post_order([stage.op])):
+    if tensor not in stage.op.outputs and all(tensor not in op.inputs for op in post_order([stage.op])):
         raise ScheduleError(
-            f"{stage.op.name} does not read {tensor.name}",
+            f"{stage.op.name} does not access {tensor.name}",
             f"it reads {', '.join(t.name for t in stage.op.inputs) or 'nothing'}",
         )
-    record(stage, ("prefetch", loop, tensor), "prefetch", tensor, loop, number)
+    options: dict[str, Any] = {} if among is None else {"among": among}
+    record(stage, ("prefetch", loop, tensor), "prefetch", tensor, loop, number, **options)
 
 
 def replay_pragma(replay: ReplayState, stage: StageBase, step: Step) -> None:
@@ -196,7 +207,10 @@ def replay_prefetch(replay: ReplayState, stage: StageBase, step: Step) -> None:
     tensor, loop, offset = step.args
     block = replay.block(stage)
     tree, around = replay.sch.tree, replay.live(stage)[loop]
+    options = {name: _loop_among(replay, loop, among) for name, among in step.options}
     reads = read_buffers(tree.blocks[block.name].block)
+    if tensor in stage.op.outputs:
+        reads = list(dict.fromkeys((*reads, *written_buffers(tree.blocks[block.name].block))))
     own = _places_of(tensor, reads)
     inside = (name for name, each in tree.blocks.items() if _places_of(tensor, read_buffers(each.block)))
     other = next((name for name in inside if tree.is_under(tree.blocks[name], replay.sch.find_loop(around))), None)
@@ -210,7 +224,22 @@ def replay_prefetch(replay: ReplayState, stage: StageBase, step: Step) -> None:
             f"it reads {', '.join(b.name for b in reads)}: prefetch one of these",
         )
     alone = [b.name for b in reads].count(tensor.name) == 1
-    replay.sch.prefetch(block, tensor.name if alone else own[0], around, offset)
+    replay.sch.prefetch(block, tensor.name if alone else own[0], around, offset, **options)
+
+
+def _loop_among(replay: ReplayState, loop: IterVar, among: IterVar) -> LoopRef:
+    """Return the present loop among whose iterations prefetches are shared.
+
+    Raises:
+        ScheduleError: no stage has it any more.
+    """
+    found = next((loops[among] for loops in replay.loops.values() if among in loops), None)
+    if found is None:
+        raise ScheduleError(
+            f"{among.name} is not a loop of a stage that is computed",
+            f"share the prefetches among a loop inside {loop.name}",
+        )
+    return found
 
 
 def _places_of(tensor: Tensor, reads: Sequence[Buffer]) -> list[int]:

@@ -16,11 +16,18 @@ from pegbox.plugins.onnx.operators.shapes import Index
 from pegbox.plugins.onnx.operators.slices import joined
 
 
-def _heads(x: te.Tensor, heads: int | None) -> te.Tensor:
-    """Bring [batch, steps, heads * size] into the order [batch, heads, steps, size]."""
+def _heads(node: OperatorNode, x: te.Tensor, name: str) -> te.Tensor:
+    """Bring [batch, steps, heads * size] into the order [batch, heads, steps, size].
+
+    Args:
+        name: that of the attribute with the number of heads.
+    """
+    heads = node.get(name)
     if x.ndim == 4 or heads is None:
         return x
     b, t, width = x.shape
+    if heads < 1 or width % heads:
+        raise node.refuse(f"{name}={heads} does not divide the width {width} of its input", f"correct {name}")
     size = width // heads
     return computed((b, heads, t, size), lambda i, h, t, e: x(i, t, h * size + e), name="heads")
 
@@ -44,7 +51,7 @@ def attention(
     past_k: te.Tensor | None = None, past_v: te.Tensor | None = None, lengths: te.Tensor | None = None,
 ) -> list[te.Tensor]:  # fmt: skip
     dtype, flat = q.dtype, q.ndim == 3
-    q, k, v = (_heads(x, node.get(f"{name}_num_heads")) for x, name in ((q, "q"), (k, "kv"), (v, "kv")))
+    q, k, v = (_heads(node, x, f"{name}_num_heads") for x, name in ((q, "q"), (k, "kv"), (v, "kv")))
     past = 0 if past_k is None else past_k.shape[2]
     k = k if past_k is None else joined([past_k, k], 2)
     v = v if past_v is None else joined([past_v, v], 2)
@@ -127,7 +134,7 @@ def attention(
 def rotary_embedding(
     node: OperatorNode, x: te.Tensor, cos: te.Tensor, sin: te.Tensor, positions: te.Tensor | None = None
 ) -> te.Tensor:
-    heads = _heads(x, node.get("num_heads"))
+    heads = _heads(node, x, "num_heads")
     size = heads.shape[3]
     rotated = node.get("rotary_embedding_dim", 0) or size
     half, interleaved = rotated // 2, node.get("interleaved", 0)

@@ -72,7 +72,12 @@ def _fuse(sch: Schedule, choose: Choose) -> None:
 def _prefetch(sch: Schedule, choose: Choose) -> None:
     block = _block(sch, choose)
     loops = sch.get_loops(block) if choose(8) else _loops(sch, choose)
-    sch.prefetch(block, choose(2), loops[choose(len(loops))], 1 + choose(4))
+    loop = loops[choose(len(loops))]
+    if choose(2):
+        sch.prefetch(block, choose(2), loop, 1 + choose(4))
+    else:
+        inside = _loops(sch, choose)
+        sch.prefetch(block, choose(3), loop, choose(4), among=inside[choose(len(inside))])
 
 
 def _reorder(sch: Schedule, choose: Choose) -> None:

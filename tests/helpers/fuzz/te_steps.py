@@ -127,7 +127,10 @@ def prefetch(s: TESchedule, rng: random.Random) -> None:
     tensor = rng.choice(readable)
     if tensor.op.inputs and rng.random() < 0.2:
         tensor = rng.choice(tensor.op.inputs)  # which an inlined stage may read
-    stage.prefetch(tensor, _loop(stage, rng), rng.choice((1, 1, 2, 5)))
+    if rng.random() < 0.3:
+        tensor = stage.op.outputs[0]
+    among = _loop(_stage(s, rng), rng) if rng.random() < 0.4 else None
+    stage.prefetch(tensor, _loop(stage, rng), rng.choice((1, 1, 2, 5)), among=among)
 
 
 def fuse_list(s: TESchedule, rng: random.Random) -> None:

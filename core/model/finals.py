@@ -1,0 +1,196 @@
+"""Finals: the best few kernels of each task are timed once more, in the model, in turns with the one it began with.
+
+Between its neighbours a kernel meets other caches than alone, and the fastest of a hundred timings is partly luck:
+models of kernels that were chosen alone were up to 6% slower than the same models before any search.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pegbox.codegen.compiled import CompiledProgram
+from pegbox.codegen.runtime.machine import compile_program
+from pegbox.codegen.targets.host import describe_host
+from pegbox.errors import REFUSED
+from pegbox.expr import dtypes
+from pegbox.graph.graph import Array, Graph, Node
+from pegbox.graph.kind import computed_nodes
+from pegbox.measure.result import Ok
+from pegbox.measure.trial.bench import make_inputs
+from pegbox.model.model_task import ModelTask
+from pegbox.model.module import Module
+from pegbox.model.selection import Selection, runs_here
+from pegbox.records.history import best, latest, to_config
+from pegbox.records.record import Record
+from pegbox.space import Config
+
+FINALISTS = 3
+"""The most kernels of a task that challenge the one it began with."""
+MARGIN = 0.25
+"""The share by which a challenger may be slower than the best when both are timed alone."""
+_LEAST = 0.005
+"""The share of a task in the whole below which it has no challengers."""
+_LEAD = 0.01
+"""The share by which a challenger has to be ahead."""
+_SECONDS = 2.0
+"""The seconds of all turns of a module, more or less."""
+_ROUNDS = 7, 50
+"""The least and the most turns."""
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """A measured configuration of one of a task's implementations.
+
+    Attributes:
+        number: the implementation's.
+        record: its latest measurement.
+    """
+
+    number: int
+    record: Record
+
+    def chosen(self) -> Record:
+        """Make the record of the winner of a task."""
+        result = replace(self.record.result, timestamp=time.time())
+        return replace(self.record, remeasured=True, in_model=True, result=result)
+
+
+def finalists_of_tasks(
+    held: Sequence[Sequence[Sequence[Record]]], calls: Sequence[int], seconds: Sequence[float]
+) -> dict[int, list[Finalist]]:
+    """List the finalists of each task that is called, by its number.
+
+    Args:
+        held: for each task the records of each implementation.
+        calls, seconds: the number of calls of each task, and the least seconds of one.
+    """
+    shares = [count * each for count, each in zip(calls, seconds, strict=True)]
+    return {
+        number: finalists_of(records)[: None if shares[number] >= _LEAST * sum(shares) else 1]
+        for number, records in enumerate(held)
+        if calls[number]
+    }
+
+
+def finalists_of(held: Sequence[Sequence[Record]]) -> list[Finalist]:
+    """List the configuration that a task began with, then others in the order of their seconds.
+
+    These are the first of other implementations, the best, and those that were measured again.
+
+    Args:
+        held: the records of each implementation.
+    """
+    firsts, others = [], []
+    for number, records in enumerate(held):
+        ran = [record for record in latest(records) if isinstance(record.result, Ok) and not record.result.partial]
+        firsts += [Finalist(number, record) for record in ran[:1]]
+        others += [Finalist(number, record) for record in ran[1:] if record.remeasured or record is best(records)]
+    if not firsts:
+        return []
+    start = min(firsts, key=_cost)
+    ranked = sorted([*firsts, *others], key=_cost)
+    near = [each for each in ranked if each is not start and _cost(each) <= (1 + MARGIN) * _cost(ranked[0])]
+    return [start, *near[:FINALISTS]]
+
+
+def fastest_in_model(
+    graphs: Sequence[Graph], tasks: Sequence[ModelTask], finalists: Mapping[int, Sequence[Finalist]]
+) -> dict[int, Finalist]:
+    """Choose the finalist of each task whose calls in the graphs take the least time.
+
+    Args:
+        finalists: those of each task that the graphs call, by the task's number. The first ones together make a module,
+            whose kernels the others challenge one after the other.
+
+    Returns:
+        The winner of each task; empty where this processor cannot run them all, or another one measured them.
+    """
+    found = {number: _compiled(tasks[number], listed) for number, listed in finalists.items()}
+    if not all(found.values()) or not all(_is_of_here(kernel) for kernels in found.values() for kernel in kernels):
+        return {}
+    winners = {number: kernels[0] for number, kernels in found.items()}
+    for place in range(1, max(map(len, found.values()), default=0)):
+        challengers = {n: kernels[place] if place < len(kernels) else winners[n] for n, kernels in found.items()}
+        spent, others = _times_in_turns(graphs, tasks, winners, challengers)
+        for number in winners:
+            if others[number] < (1 - _LEAD) * spent[number]:
+                winners[number] = challengers[number]
+    return {number: winner.finalist for number, winner in winners.items()}
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """The compiled kernel of a finalist."""
+
+    finalist: Finalist
+    selection: Selection
+
+
+def _compiled(task: ModelTask, finalists: Sequence[Finalist]) -> list[_Kernel]:
+    """Compile the kernels of finalists, without those that are refused now."""
+    found: list[tuple[Finalist, Config, Future[CompiledProgram]]] = []
+    with ThreadPoolExecutor(1, "pegbox-llvm") as compiler:  # LLVM compiles while the next one is lowered here
+        for each in finalists:
+            made = task.implementations[each.number].task
+            with suppress(*REFUSED):
+                config = to_config(each.record, made)
+                found.append((each, config, compiler.submit(compile_program, made.lower(config))))
+    kernels = []
+    for finalist, config, program in found:
+        with suppress(*REFUSED):
+            made_for = task.implementations[finalist.number]
+            kernels.append(_Kernel(finalist, Selection(made_for, config, "tuned", program.result())))
+    return kernels
+
+
+def _is_of_here(kernel: _Kernel) -> bool:
+    return kernel.finalist.record.host == describe_host() and runs_here(kernel.selection.program)
+
+
+def _times_in_turns(
+    graphs: Sequence[Graph], tasks: Sequence[ModelTask], *kernels: Mapping[int, _Kernel]
+) -> list[Counter[int]]:
+    """Time modules of the graphs in turns: the nanoseconds of all calls of each task, for each set of kernels."""
+    spent: list[Counter[int]] = [Counter() for _ in kernels]
+    for graph in graphs:
+        nodes = {id(node): number for number, task in enumerate(tasks) for node in task.nodes}
+        numbers = [nodes[id(node)] for node in computed_nodes(graph)]
+        modules = [_module(graph, tasks, numbers, each) for each in kernels]
+        inputs = _inputs(modules[0])
+        first = [sum(module.kernel_times(inputs)) for module in modules]
+        rounds = int(np.clip(_SECONDS / (1e-9 * max(first)), *_ROUNDS))
+        turns = np.array([[module.kernel_times(inputs) for module in modules] for _ in range(rounds)])
+        for counter, times in zip(spent, np.median(turns, axis=0), strict=True):
+            for number, nanoseconds in zip(numbers, times, strict=False):  # copies of outputs come behind the kernels
+                counter[number] += nanoseconds
+    return spent
+
+
+def _module(graph: Graph, tasks: Sequence[ModelTask], numbers: Sequence[int], kernels: Mapping[int, _Kernel]) -> Module:
+    def selection(node: Node, number: int) -> Selection:
+        finalist, chosen = kernels[number].finalist, kernels[number].selection
+        return replace(chosen, node_task=tasks[number].implementation_of(node, finalist.number))
+
+    return Module(graph, list(map(selection, computed_nodes(graph), numbers)))
+
+
+def _inputs(module: Module) -> list[Array]:
+    """Make inputs of a module; integers, by which elements may be read, are zeros."""
+    zeros = {
+        spec.name: np.zeros(spec.shape, dtypes.numpy_dtype(spec.dtype))
+        for spec in module.inputs
+        if dtypes.is_int(spec.dtype)
+    }
+    return make_inputs(module.inputs, seed=0, given=zeros)
+
+
+def _cost(finalist: Finalist) -> float:
+    return finalist.record.cost
