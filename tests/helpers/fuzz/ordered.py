@@ -1,4 +1,4 @@
-"""Random ordered reductions: compositions of maps x -> a x + b, some of whose factors come from a scan, as attention's."""
+"""Random ordered reductions: compositions of maps x -> a x + b; some have factors from a scan, as attention has."""
 
 from __future__ import annotations
 
