@@ -38,7 +38,7 @@ from pegbox.suites import load_suite
 
 DEFAULT = "bayes"
 OURS = ("bayes", "xgb", "evolution", "ga", "droplet", "random")
-THEIRS = ("optuna_tpe", "optuna_cmaes", "optuna_nsga2", "nevergrad", "forest", "smac", "optuna_gp")
+THEIRS = ("optuna_tpe", "optuna_cmaes", "optuna_nsga2", "nevergrad", "forest", "kernel_tuner", "smac", "optuna_gp")
 SUITES = ("hard", "knobs", "templates", "sketches")
 BUDGETS = (25, 50, 100, 200)
 EXPERIENCED = ("bayes", "xgb", "evolution", "random")

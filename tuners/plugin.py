@@ -21,6 +21,7 @@ def pegbox_register_tuners() -> dict[str, str]:
         "optuna_nsga2": "pegbox.tuners.optimizers.optuna:OptunaNSGA2Tuner",
         "nevergrad": "pegbox.tuners.optimizers.nevergrad:NevergradTuner",
         "forest": "pegbox.tuners.optimizers.forest:ForestTuner",
+        "kernel_tuner": "pegbox.tuners.optimizers.kernel_tuner:KernelTunerTuner",
         "smac": "pegbox.tuners.optimizers.smac:SmacTuner",
     }
 

@@ -66,6 +66,17 @@ def test_large_buffers_do_not_grow_much() -> None:
         assert ("if i.outer" in str(func)) is (size == n)
 
 
+def test_a_small_tile_of_a_large_tensor_may_reach_beyond_it_too() -> None:
+    a, b, c = matmul(2000, 3, 20)
+    s = te.create_schedule(c.op)
+    tile = s.cache_write(c, "local")
+    _, xo, _, _ = s[c].tile(*s[c].op.axis, 4, 32)
+    s[tile].compute_at(s[c], xo)
+    s[tile].split(s[tile].op.axis[1], factor=16)
+    assert allocated(through("compact", s, [a, b, c])) == {"C.local": (4, 32)}
+    check_values(s, [a, b, c])
+
+
 def test_room_is_made_only_where_a_test_may_go_for_it_and_none_before_the_first_element() -> None:
     a, b, c = blur(12)
     s = te.create_schedule(c.op)

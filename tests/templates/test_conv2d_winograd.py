@@ -218,6 +218,15 @@ def test_a_row_of_tiles_is_stored_at_a_time_where_pixels_are_neighbours(golden: 
     golden(task.show_ir(config))
 
 
+def test_vectors_of_avx512_are_filled_with_channels(golden: Callable[[object], None]) -> None:
+    task = task_of((1, 32, 8, 8, 32, 3, 3), {"padding": 1, "layout": "NHWC", "weights": "packed", "m": 2}, AVX512)
+    config = {
+        "m": 2, "tiles": 16, "rows": 8, "vectors": 2, "block_o": 1, "unroll_c": 2, "prefetch": 8, "copy": "image",
+        "block_c": 2, "unroll_in": True, "unroll_out": True,
+    }  # fmt: skip
+    golden(task.show_ir(config))
+
+
 GOOD = {"N": 1, "C": 4, "H": 6, "W": 6, "O": 8, "KH": 3, "KW": 3}
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
 from pegbox.expr.affine import Linear
 from pegbox.expr.bounds import Ranges
+from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import Box
@@ -62,6 +64,9 @@ def _place(buffer: Buffer, uses: Sequence[Access], ranges: Ranges, grow: bool, l
         tests = [s.condition for s in use.tests if not grow or not s.guard]
         asked.append((use, relaxation(use.loops - outer, ranges, *tests)))
     box = [_extent(buffer, d, asked, grow) for d in range(len(buffer.shape))]
+    if nbytes(buffer.dtype) * prod(extent for _, extent in box) > max(_SMALL, buffer.nbytes * 5 // 4):
+        pairs = zip(box, buffer.shape, strict=True)
+        box = [(lo, extent) if extent <= size else (Linear({}, 0), size) for (lo, extent), size in pairs]
     shape = tuple(extent for _, extent in box)
     new = Buffer(buffer.name, shape, buffer.dtype, buffer.scope)
     return _Placement(common[-1], buffer, new, tuple(lo for lo, _ in box))
@@ -89,11 +94,7 @@ def _extent(buffer: Buffer, dim: int, uses: Sequence[tuple[Access, Relaxation]],
         # Elements beyond the ends are asked for only where some test fails.
         first, last = max(lo.const, 0), min(lo.const + hull.width, wanted)
         lo, extent = Linear({}, first), max(last - first, 0) + 1
-    if extent > buffer.shape[dim]:
-        row = buffer.nbytes // buffer.shape[dim]
-        if not grow or extent * row > max(_SMALL, buffer.nbytes * 5 // 4):
-            return whole
-    return lo, extent
+    return whole if extent > buffer.shape[dim] and not grow else (lo, extent)
 
 
 def _apply(body: Stmt, placements: Sequence[_Placement], ranges: Ranges) -> Stmt:

@@ -12,7 +12,7 @@ from pegbox.search.testing import matmul_cost, matmul_space, result_of
 from pegbox.space import ConfigSpace
 from pegbox.tuners.optimizers.library_tuner import FiniteCosts, LibraryTuner
 
-OTHERS = ("optuna_tpe", "optuna_gp", "optuna_cmaes", "optuna_nsga2", "nevergrad", "forest", "smac")
+OTHERS = ("optuna_tpe", "optuna_gp", "optuna_cmaes", "optuna_nsga2", "nevergrad", "forest", "smac", "kernel_tuner")
 
 
 def made(name: str, space: ConfigSpace) -> Tuner:
@@ -74,6 +74,24 @@ def test_an_optimizer_that_nevergrad_does_not_have_is_refused() -> None:
     pytest.importorskip("nevergrad")
     with pytest.raises(ArgumentError, match="no optimizer 'NoSuch'"):
         make_tuner("nevergrad:optimizer=NoSuch", bowl())
+
+
+def test_a_strategy_that_kernel_tuner_does_not_have_is_refused() -> None:
+    pytest.importorskip("kernel_tuner")
+    with pytest.raises(ArgumentError, match=r"strategy.*genetic_algoritm.*genetic_algorithm"):
+        make_tuner("kernel_tuner:strategy=genetic_algoritm", bowl())
+
+
+@pytest.mark.parametrize("strategy", ["dual_annealing", "diff_evo", "simulated_annealing", "mls"])
+def test_other_strategies_of_kernel_tuner_propose_new_configurations(strategy: str) -> None:
+    pytest.importorskip("kernel_tuner")
+    tuner = make_tuner(f"kernel_tuner:strategy={strategy}", bowl(), seed=1)
+    asked = []
+    for _ in range(30):
+        (config,) = tuner.ask(1)
+        asked.append(config)
+        tuner.tell([config], [result_of(bowl_cost(config))])
+    assert len(set(asked)) == 30
 
 
 def test_failures_count_as_the_worst_that_ran() -> None:
