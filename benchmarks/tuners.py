@@ -11,8 +11,9 @@ Nothing is compiled or measured: costs come from the records. One thread is used
   than two halves of the measurements of one configuration have no known order; the second line leaves them out. For
   comparison the script prints the share of pairs on which these halves agree, and the share for the tuner's own model
   after its own trials. The latter has no verdict, because that model has seen mostly fast configurations.
-- Overhead: processor time of ask and tell per trial, the median over the batches. It is measured in an artificial space
-  of 2.9 million configurations (knobs only), and in a matmul space of a million (knobs and program features).
+- Overhead: processor time of ask and tell per trial, the median over the batches. It is measured in artificial spaces
+  of 2.9 million configurations (lists) and of 10^18 (ranges), and in spaces of a product and of a convolution (knobs
+  and program features).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 # Use one thread, so that sums are equal in all processes.
@@ -41,7 +42,7 @@ from pegbox.search import SearchOptions, make_tuner, run
 from pegbox.search.models.inputs import tuner_over
 from pegbox.search.protocols import Floats
 from pegbox.search.testing import matmul_cost, matmul_space, result_of
-from pegbox.space import Config
+from pegbox.space import Config, ConfigSpace
 
 Line = tuple[str, str, str, bool]
 """The name of a figure, its value, the required value, and whether it is met."""
@@ -176,24 +177,35 @@ def noise_of(space: RecordedSpace) -> float:
 
 def overheads(tuner: str, trials: int) -> Iterator[Line]:
     artificial = matmul_space()
-    tuned = make_tuner(tuner, artificial)
-    yield overhead(f"{artificial.size:,} configurations, knobs", tuned, trials)
-    task = pb.create_task("matmul", args=(128, 3072, 768), target="llvm -num-cores 1")
-    tuned = tuner_over(tuner, task)
-    yield overhead(f"{task.space.size:,} configurations, programs", tuned, trials)
+    yield overhead(f"{artificial.size:.1e} configurations, lists", make_tuner(tuner, artificial), trials, matmul_cost)
+    ranges = ConfigSpace()
+    for name in "xyz":
+        ranges.define_int(name, 1, 10**6)
+    yield overhead(f"{ranges.size:.1e} configurations, ranges", make_tuner(tuner, ranges), trials, bowl)
+    luck = np.random.default_rng(0)
+    for template, args, kwargs in (
+        ("matmul", (128, 3072, 768), {}),
+        ("conv2d", (1, 128, 28, 28, 128, 3, 3), {"padding": 1, "layout": "NHWC"}),
+    ):
+        task = pb.create_task(template, args=args, kwargs=kwargs, target="llvm -num-cores 1")
+        what = f"{task.space.size:.1e} configurations, {template}"
+        yield overhead(what, tuner_over(tuner, task), trials, lambda _: 1e-3 * float(luck.lognormal()))
 
 
-def overhead(what: str, tuner: Any, trials: int) -> Line:
+def bowl(config: Config) -> float:
+    """Compute a smooth cost of numbers from 1 to 10^6."""
+    return 1e-3 * (1.0 + sum((config[name].val / 10**6 - 0.37) ** 2 for name in "xyz"))
+
+
+def overhead(what: str, tuner: Any, trials: int, cost: Callable[[Config], float]) -> Line:
     """Measure the overhead of a tuner; the costs are artificial."""
     spent = []
     told = 0
-    luck = np.random.default_rng(0)
     while told < trials:
         start = time.process_time()
         asked = tuner.ask(min(getattr(tuner, "batch_size", 16), trials - told))
         thinking = time.process_time() - start
-        artificial = "tile_y" in asked[0].space.knobs
-        results = [result_of(matmul_cost(one) if artificial else 1e-3 * float(luck.lognormal())) for one in asked]
+        results = [result_of(cost(one)) for one in asked]
         start = time.process_time()
         tuner.tell(asked, results)
         spent += [(thinking + time.process_time() - start) / len(asked)] * len(asked)

@@ -75,14 +75,24 @@ def _compute(
     lead, count, size, width = p.lead, blocks.count(p), blocks.keys, blocks.width
     scale, zero, lowest = (te.const(x, p.dtype) for x in (p.scale, 0, p.lowest))
     q, k, v = (partial(p.layout.element, arrays, part) for part in range(3))
-    scaled = te.compute((*lead, p.rows, p.d), lambda b, x, i, r: q(b, *p.query(x, i), r) * scale, name="Q_scaled")
-    panels = None
+    panels = scaled = None
     if blocks.is_packed:
+
+        def packed_key(b: te.Expr, x: te.Expr, j: te.Expr, r: te.Expr) -> te.Expr:
+            return k(b, x, j, r) * scale if blocks.scales_keys else k(b, x, j, r)
+
         panels = te.compute(
             (p.batch, p.kv_heads, count * size // width, p.d, width),
-            lambda b, x, j, r, z: te.if_then_else(j * width + z < p.n_k, k(b, x, j * width + z, r), zero),
+            lambda b, x, j, r, z: te.if_then_else(j * width + z < p.n_k, packed_key(b, x, j * width + z, r), zero),
             name="K_packed",
         )
+
+    def query(b: te.Expr, x: te.Expr, i: te.Expr, r: te.Expr) -> Any:
+        return q(b, *p.query(x, i), r)
+
+    if not blocks.scales_keys:
+        scaled = te.compute((*lead, p.rows, p.d), lambda b, x, i, r: query(b, x, i, r) * scale, name="Q_scaled")
+    left = query if scaled is None else scaled
     across, columns = None, blocks.columns
     if blocks.packs_values:
         across = te.compute(
@@ -94,9 +104,9 @@ def _compute(
 
     def product(b: te.Expr, x: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         if panels is not None:
-            return te.sum(scaled(b, x, i, r) * panels(b, p.kv_head(x), j // width, r, j % width), axis=r)
+            return te.sum(left(b, x, i, r) * panels(b, p.kv_head(x), j // width, r, j % width), axis=r)
         inside = None if count * size == p.n_k else j < p.n_k
-        return te.sum(scaled(b, x, i, r) * k(b, p.kv_head(x), j, r), axis=r, where=inside)
+        return te.sum(left(b, x, i, r) * k(b, p.kv_head(x), j, r), axis=r, where=inside)
 
     raw = te.compute((*lead, p.rows, count * size), product, name="S_tile")
 

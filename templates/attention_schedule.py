@@ -24,7 +24,7 @@ class Stages:
 
     out: te.Tensor
     made: te.Tensor
-    scaled: te.Tensor
+    scaled: te.Tensor | None
     panels: te.Tensor | None
     across: te.Tensor | None
     raw: te.Tensor
@@ -42,8 +42,9 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
     block = _schedule_out(cfg, p, blocks, s, of)
     t, tile = _schedule_made(p, blocks, s, of)
     s[of.made].compute_at(s[of.out], block)
-    s[of.scaled].compute_at(s[of.out], block)
-    _lanes(s[of.scaled], s[of.scaled].op.axis[-1], p.lanes, p.d)
+    if of.scaled is not None:
+        s[of.scaled].compute_at(s[of.out], block)
+        _lanes(s[of.scaled], s[of.scaled].op.axis[-1], p.lanes, p.d)
     for tensor in (of.scores, of.top, of.weight, of.total, of.take):
         s[tensor].compute_at(s[of.made], t)
     for stage in s.stages:

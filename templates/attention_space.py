@@ -33,7 +33,10 @@ _SOFTMAX, _RESCALING = 30.0, 16.0  # half cycles for a vector of scores, and for
 
 @dataclass(frozen=True)
 class Blocks:
-    """The sizes of a configuration: of a block of rows and of keys, and of the register tiles."""
+    """The sizes of a configuration: of a block of rows and of keys, and of the register tiles.
+
+    `scales_keys` says that packed keys are scaled, instead of the queries of each block of rows.
+    """
 
     mr: int
     rows: int
@@ -42,6 +45,7 @@ class Blocks:
     columns: int
     is_packed: bool
     packs_values: bool
+    scales_keys: bool
 
     def count(self, p: Attention) -> int:
         """Count the blocks of keys."""
@@ -176,7 +180,7 @@ def blocks_of(c: KnobValues, p: Attention) -> Blocks:
     width = c["vectors"].val * (p.lanes if packed else 1)
     keys = _keys(p, c["block"].val, width if packed else math.lcm(width, p.lanes))
     columns, packs_values = c["columns"].val * p.lanes, p.rows > _FEW_ROWS and c["values"].val == PACKED
-    return Blocks(mr, mr * c["tiles"].val, keys, width, columns, packed, packs_values)
+    return Blocks(mr, mr * c["tiles"].val, keys, width, columns, packed, packs_values, packed and not p.is_folded)
 
 
 def _constrain(cfg: pb.TemplateConfig, p: Attention, ways: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Mapping
@@ -31,6 +32,10 @@ from pegbox.plugins.onnx.structure import needed_nodes
 from pegbox.plugins.onnx.weights import Weights, is_suspicious, type_name
 
 Array = NDArray[Any]
+
+MOST_ELEMENTS = 1 << 32
+"""The most elements of an input. The package onnx looks at each extent that an input of one axis might hold, for hours
+where a damaged file has some 10^12 of them."""
 
 
 def read_model(
@@ -131,4 +136,11 @@ def _inputs(model: ModelFile, arrays: Mapping[str, Array], shapes: Shapes) -> di
             refusals.append(Refusal(f"input {each.name!r}", f"elements of {name} are not supported", "cast it ahead"))
     _raise(model, refusals)
     found = fix_shapes(given, shapes)
+    for each, shape in zip(given, found, strict=True):
+        if math.prod(shape) > MOST_ELEMENTS:
+            reason = (
+                f"its shape {list(shape)} has {math.prod(shape):,} elements, and at most {MOST_ELEMENTS:,} are read"
+            )
+            refusals.append(Refusal(f"input {each.name!r}", reason, "correct the shape of the input"))
+    _raise(model, refusals)
     return {each.name: (each.type.tensor_type.elem_type, shape) for each, shape in zip(given, found, strict=True)}

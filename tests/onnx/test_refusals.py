@@ -139,6 +139,8 @@ MODELS = {
                           "breaks a rule of ONNX: .*Add"),
     "shapes that do not fit": (model([node("MatMul", "x w", "y")], {"x": [2, 3]}, ["y"], {"w": np.ones((4, 2), "f")}),
                                "breaks a rule of ONNX: .*MatMul"),
+    "an input that no memory holds": (model([node("Mul", "x x", "y")], {"x": [1 << 40]}, ["y"]),
+                                      r"input 'x': its shape \[1099511627776\] has 1,099,511,627,776 elements"),
     "a negative extent": (model([node("Abs", "x", "y")], {"x": [-3]}, ["y"]), r"leaves open the shapes of x\[-3\]"),
     "training": (model([node("Dropout", "x r t", "y")], {"x": [3]}, ["y"],
                        {"r": np.float32(0.5), "t": np.asarray(True)}),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fuzz.drawing import Graph
+from fuzz.ordered import ordered
 from fuzz.reductions import ARGMAX
 from fuzz.scans import scan
 from pegbox import te
@@ -262,6 +263,7 @@ KINDS: dict[str, Build] = {
     "gather": _gather,
     "windows": _windows,
     "scan": scan,
+    "ordered": ordered,
 }
 ANY_ORDER = {"matmul", "packed_matmul", "conv1d", "conv2d", "chain", "batched", "windows", "masked_sum"}
 """The kinds in which NaN and infinities come out the same in any order of evaluation."""
