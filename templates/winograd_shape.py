@@ -113,7 +113,7 @@ def tile_sizes(conv: Conv, m: int, accuracy: float | None = None) -> list[int]:
             least = min(errors, key=lambda each: errors[each])
             raise TemplateError(
                 f"conv2d_winograd: accuracy={accuracy:g}: the errors of m={least} are about {errors[least]:.1g}; "
-                "give a larger one, or float64; the template conv2d is more accurate"
+                "give a larger accuracy, use float64, or use the template conv2d, which is more accurate"
             )
     if m or conv.weights != PACKED:
         return sizes
