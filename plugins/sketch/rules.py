@@ -66,13 +66,17 @@ class AlwaysInline:
 
 
 class AddRfactor:
-    """A reduction with few results is done in parts: in parallel, or as the lanes of vectors."""
+    """A reduction with few results is done in parts: in parallel, or as the lanes of vectors.
+
+    The parts of an ordered one would not be combined in order.
+    """
 
     def match(self, state: State, stage: int) -> Match:
         name = state.stages[stage]
         op = state.op(name)
         points, terms = spatial_and_reduce(op)
-        if name in state.partials.values() or name in state.caches:
+        is_ordered = op.reduce is not None and op.reduce.reducer.ordered
+        if is_ordered or name in state.partials.values() or name in state.caches:
             return Match.NO
         if state.needs_tiling(name):
             needed = points <= terms and points <= 16 * state.target.num_cores

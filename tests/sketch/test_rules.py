@@ -64,6 +64,20 @@ def test_a_reduction_is_not_done_in_parts_where_the_cores_have_enough_points() -
     assert "rfactor(parts)" in [s.name for s in sketches("matmul", 4, 64, 4)]
 
 
+def test_an_ordered_reduction_is_not_done_in_parts() -> None:
+    x = te.placeholder((64,), name="X")
+    k = te.reduce_axis((0, 64), name="k")
+    follow = te.comm_reducer(
+        lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]),
+        lambda f, y: (te.const(1, f), te.const(0, y)),
+        name="follow",
+        ordered=True,
+    )
+    made = te.compute((1,), lambda i: follow((x[k], x[k]), axis=k), name="R")
+    for sketch in generate_sketches([x, *made]):
+        assert "rfactor" not in str(sketch)
+
+
 def code(sketch: Sketch) -> str:
     from pegbox.plugins.sketch.steps import schedule_lines
 
