@@ -32,9 +32,11 @@ from pegbox.records.record import Record
 from pegbox.space import Config
 
 FINALISTS = 3
-"""The most kernels of a task that challenge the one it began with."""
+"""The most kernels of a task that challenge those it began with."""
 MARGIN = 0.25
 """The share by which a challenger may be slower than the best when both are timed alone."""
+_SLOWEST = 2.0
+"""The seconds of another implementation's first configuration, relative to the best, above which it is left out."""
 _LEAST = 0.005
 """The share of a task in the whole below which it has no challengers."""
 _LEAD = 0.01
@@ -81,9 +83,11 @@ def finalists_of_tasks(
 
 
 def finalists_of(held: Sequence[Sequence[Record]]) -> list[Finalist]:
-    """List the configuration that a task began with, then others in the order of their seconds.
+    """List the configurations that the implementations of a task began with, then others by rising seconds.
 
-    These are the first of other implementations, the best, and those that were measured again.
+    The first one is that of the first implementation which ran. The others are the best, and those that were measured
+    again. Seconds of a kernel alone do not decide which of the first ones is dropped: it may meet warmer caches in the
+    model than alone, and be twice as fast.
 
     Args:
         held: the records of each implementation.
@@ -93,12 +97,10 @@ def finalists_of(held: Sequence[Sequence[Record]]) -> list[Finalist]:
         ran = [record for record in latest(records) if isinstance(record.result, Ok) and not record.result.partial]
         firsts += [Finalist(number, record) for record in ran[:1]]
         others += [Finalist(number, record) for record in ran[1:] if record.remeasured or record is best(records)]
-    if not firsts:
-        return []
-    start = min(firsts, key=_cost)
-    ranked = sorted([*firsts, *others], key=_cost)
-    near = [each for each in ranked if each is not start and _cost(each) <= (1 + MARGIN) * _cost(ranked[0])]
-    return [start, *near[:FINALISTS]]
+    least = min(map(_cost, [*firsts, *others]), default=0.0)
+    near = [each for each in sorted(others, key=_cost) if _cost(each) <= (1 + MARGIN) * least]
+    rest = [each for each in firsts[1:] if _cost(each) <= _SLOWEST * least]
+    return [*firsts[:1], *rest, *near[:FINALISTS]]
 
 
 def fastest_in_model(
