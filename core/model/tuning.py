@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import with_checked_keywords
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, SpaceError
+from pegbox.graph.graph import Array, Value
 from pegbox.model.display import model_progress
 from pegbox.model.finals import fastest_in_model, finalists_of_tasks
 from pegbox.model.index_inputs import index_inputs
@@ -18,6 +19,7 @@ from pegbox.model.latency import Latency
 from pegbox.model.memory import bytes_between_calls
 from pegbox.model.model import Model, ModelLike, as_models, machine_of
 from pegbox.model.model_task import ModelTask, model_tasks
+from pegbox.model.node_task import NodeTask
 from pegbox.model.result import ModelResult, fastest_of
 from pegbox.model.selection import Knowledge
 from pegbox.operators.kernel_library import StoreLike, held_store
@@ -59,7 +61,7 @@ def tune_model(
     """Search for the fastest kernels of a model, or of several, in rounds: that task next which promises most.
 
     Kernels are timed as they run in a model: before each timing, as many bytes pass through the caches as between two
-    calls in the model.
+    calls in the model, and inputs that other kernels compute are written.
 
     At the end the fastest kernels of each task are timed in the whole model, in turns with the one that it began with.
     This takes seconds beyond the budget, and is left out after Ctrl-C, and where other machines have measured.
@@ -99,7 +101,15 @@ def tune_model(
     leaders = [(tasks[number], place) for (number, place), *_ in latency.searches]
     implementations = [(task.implementations[place], task.constants) for task, place in leaders]
     searched = [made.task for made, _ in implementations]
-    indices = [index_inputs(made, constants) for made, constants in implementations]
+    flushed = max(map(bytes_between_calls, graphs))
+    task_options = [
+        {
+            "flush_cache": flushed,
+            "fresh_inputs": _fresh_inputs(made, constants),
+            **({"inputs": indices} if (indices := index_inputs(made, constants)) else {}),
+        }
+        for made, constants in implementations
+    ]
     scheduler = TaskScheduler(searched, tuner=tuner, seed=seed, records=records, resume=records is not None)
     for each, can_wait in zip(scheduler.progress, latency.of_other_variants, strict=True):
         each.can_wait = can_wait
@@ -110,12 +120,12 @@ def tune_model(
             trials=trials,
             budget=budget,
             first=lambda number: _first(scheduler.tasks[number], knowledge),
-            inputs=lambda number: indices[number],
+            task_options=lambda number: task_options[number],
             callbacks=callbacks,
             on_round=shown.on_round if shown is not None else lambda *_: None,
             runner=runner,
             timeout=timeout,
-            measure_options={"flush_cache": max(map(bytes_between_calls, graphs)), **(measure_options or {})},
+            measure_options=measure_options,
             store=kept,
         )
     finally:
@@ -127,6 +137,12 @@ def tune_model(
     held = tuple(map(tuple, scheduler.records))
     found = History([record for each in held for record in each], source="this search")
     return ModelResult(tuple(listed), reason, tuple(tasks), held, latency, Knowledge.of(found, kept))
+
+
+def _fresh_inputs(made: NodeTask, constants: Mapping[Value, Array]) -> tuple[str, ...]:
+    """List the inputs of a task's kernels that kernels of the model have just written: all except constants."""
+    arguments = zip(made.task.arguments(), made.arguments, strict=True)
+    return tuple(spec.name for spec, each in arguments if not spec.is_output and each.value not in constants)
 
 
 def _run_finals(

@@ -97,7 +97,7 @@ class TaskScheduler:
         trials: int | None = None,
         budget: float | str | None = None,
         first: Callable[[int], Sequence[Config]] = lambda number: (),
-        inputs: Callable[[int], Mapping[str, Any]] = lambda number: {},
+        task_options: Callable[[int], Mapping[str, Any]] = lambda number: {},
         callbacks: Iterable[CallbackLike] = (),
         on_round: OnRound = lambda scheduler, number, result: None,
         measure_options: Mapping[str, Any] | None = None,
@@ -112,7 +112,7 @@ class TaskScheduler:
             trials: of all tasks together, those in the records among them.
             budget: the time of all together; the round that runs when it ends is finished.
             first: gives the configurations that a task's search begins with, by its number.
-            inputs: gives the arrays of a task that random ones must not replace, such as indices, by its number.
+            task_options: gives measure options of a task by its number, which count less than the next ones.
             measure_options, options: those of `Session.round`.
 
         Raises:
@@ -134,7 +134,6 @@ class TaskScheduler:
                     return "exhausted"
                 progress = self.progress[number]
                 wanted = size if progress.best else min(size, FIRST_ROUND)
-                given = {"inputs": arrays} if (arrays := inputs(number)) else {}
                 try:
                     session = self._session(number)
                 except SpaceError as error:
@@ -146,7 +145,7 @@ class TaskScheduler:
                         finalists=2,
                         callbacks=[*self._recorders[number], *heard],
                         first=() if self.trials[number] else first(number),
-                        measure_options={**given, **(measure_options or {})},
+                        measure_options={**task_options(number), **(measure_options or {})},
                         **options,
                     )
                 except (MeasureError, TuningError) as error:

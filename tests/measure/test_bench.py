@@ -115,6 +115,8 @@ def test_a_measurer_takes_inputs_of_the_caller() -> None:
     np.testing.assert_allclose(benches[0].expected[0], given @ b, rtol=1e-6)
     with pytest.raises(ArgumentError, match="'D' is not an input"):
         LocalMeasurer(task, inputs={"D": given})
+    with pytest.raises(ArgumentError, match=r"fresh_inputs: 'C' is not an input.*A"):
+        LocalMeasurer(task, fresh_inputs=("A", "C"))
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ def test_the_bytes_that_pass_through_the_caches(given: bool | int, wanted: int) 
     assert TimingPolicy(flush_cache=given).flushed_bytes == wanted
     with pytest.raises(ArgumentError, match="flush_cache=-1"):
         TimingPolicy(flush_cache=-1)
+    with pytest.raises(ArgumentError, match="fresh_inputs='A' is not a list; give names of inputs"):
+        TimingPolicy(fresh_inputs="A")  # type: ignore[arg-type]
 
 
 def test_a_timing_of_a_tiny_kernel_is_many_calls() -> None:

@@ -253,6 +253,25 @@ def test_a_flush_writes_all_of_its_memory(given: int, size: int) -> None:
     assert (flush.memory == 2).all()
 
 
+def test_fresh_inputs_are_written_between_the_flush_and_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = stage()
+    first, second = arrays.bench.args[:2]
+    assert not first.is_output
+    written: list[object] = []
+
+    def copied(array: np.ndarray[Any, Any], source: np.ndarray[Any, Any]) -> None:
+        named = zip(arrays.bench.args, arrays.arrays, strict=True)
+        written.append(next(spec.name for spec, own in named if own is array))
+        array[...] = source
+
+    monkeypatch.setattr(np, "copyto", copied)
+    monkeypatch.setattr(CacheFlush, "__call__", lambda self: written.append("flush"))
+    kernel = PythonKernel(lambda call: 1e-5, log=written, label="call")
+    run_trial(kernel, arrays, TimingPolicy(flush_cache=800, fresh_inputs=(first.name,), repeats=3))
+    assert written[-3:] == ["flush", first.name, "call"]
+    assert second.name not in written
+
+
 class SharedCore:
     """A core on which every third timing waits for another program four times as long as it computes."""
 

@@ -22,7 +22,7 @@ from pegbox.errors import ArgumentError, MeasureError, PluginError, SpaceError, 
 from pegbox.graph import Graph, Node, Value, conv_node, evaluate, pointwise_node
 from pegbox.hooks import registry
 from pegbox.measure import LocalMeasurer, Ok
-from pegbox.model import Model
+from pegbox.model import Model, tuning
 from pegbox.model.display import ModelProgress
 from pegbox.model.index_inputs import index_inputs
 from pegbox.model.latency import Latency, searches_of
@@ -40,6 +40,7 @@ QUICK: dict[str, Any] = {"tuner": "random", "target": TARGET, "progress": False,
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> type[Machine]:
     monkeypatch.setattr(problem, "LocalMeasurer", Machine)
+    monkeypatch.setattr(tuning, "fastest_in_model", lambda *_: {})  # finals would time real kernels
     return Machine
 
 
@@ -242,19 +243,25 @@ def test_indices_of_trials_are_those_of_the_model_or_random_ones_within_its_tens
     LocalMeasurer(task.task, inputs=given).close()
 
 
-def test_searches_give_indices_to_the_measurer(machine: type[Machine], monkeypatch: pytest.MonkeyPatch) -> None:
-    given = []
+def test_searches_give_indices_and_fresh_inputs_to_the_measurer(
+    machine: type[Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, fresh = [], []
 
     class Seeing(machine):  # type: ignore[misc, valid-type]
         def __init__(self, task: Any, **options: Any) -> None:
             given.append(sorted(options.get("inputs", ())))
+            fresh.append(options["fresh_inputs"])
+            assert options["flush_cache"] > 0
             super().__init__(task)
 
     monkeypatch.setattr(problem, "LocalMeasurer", Seeing)
     pb.tune_model(gather(3), trials=2, **QUICK)
-    pb.tune_model(layers(), trials=2, **QUICK)
     assert given[0] == ["p1", "p2"]
+    assert fresh[0] == ("p1",)  # the table and the other indices are constants
+    pb.tune_model(layers(), trials=2, **QUICK)
     assert given[-1] == []
+    assert len(fresh[-1]) == 1
 
 
 def test_a_callback_that_stops_ends_the_whole_search(model: Model) -> None:

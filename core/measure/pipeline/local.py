@@ -25,7 +25,7 @@ from pegbox.measure.pipeline.runs import Runs
 from pegbox.measure.result import Result
 from pegbox.measure.runners.runner import RunnerLike
 from pegbox.measure.runners.runner_call import CheckedFactory, CheckedRunner, end
-from pegbox.measure.trial.bench import Bench, check_inputs
+from pegbox.measure.trial.bench import Bench, check_input_names, check_inputs
 from pegbox.measure.trial.timing import TimingPolicy
 from pegbox.shown import value_text
 from pegbox.workers.affinity import confined
@@ -53,7 +53,8 @@ class LocalMeasurer(Measurer):
         seed: of the random inputs.
         timeout: seconds that one trial may run.
         build_timeout: seconds that one compilation may take.
-        repeats, min_repeat_ms, flush_cache, rounds: see `TimingPolicy`; or pass a whole policy as `timing`.
+        repeats, min_repeat_ms, flush_cache, fresh_inputs, rounds: see `TimingPolicy`; or pass a whole policy as
+            `timing`.
         builders: number of builder processes; by default one for each core that is not timing, and where these are
             few, one more on the timing core, which rests while candidates are timed.
         max_memory: bytes the runner may allocate; by default three quarters of the machine's.
@@ -81,6 +82,7 @@ class LocalMeasurer(Measurer):
         repeats: int = 3,
         min_repeat_ms: float = 5.0,
         flush_cache: bool | int = False,
+        fresh_inputs: tuple[str, ...] = (),
         rounds: int = 10,
         timing: TimingPolicy | None = None,
         builders: int | None = None,
@@ -121,8 +123,10 @@ class LocalMeasurer(Measurer):
             repeats=repeats,
             min_repeat_ms=min_repeat_ms,
             flush_cache=flush_cache,
+            fresh_inputs=fresh_inputs,
             rounds=rounds,
         )
+        check_input_names("fresh_inputs", task.arguments(), self._timing.fresh_inputs)
         self._factory = CheckedFactory(runner, runner_options)
         self._cores = CorePlan.elsewhere() if self._factory.is_cluster else CorePlan.here(task.target.num_cores)
         self._probe = BaselineProbe(task)

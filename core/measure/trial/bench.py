@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -196,11 +196,18 @@ def check_inputs(args: Sequence[ArgSpec], given: object) -> dict[str, Array]:
     """Return contiguous arrays by input. Raises `ArgumentError` for no such input, another shape or data type."""
     inputs = {spec.name: spec for spec in args if not spec.is_output}
     listed = check_mapping("inputs", {} if given is None else given, "arrays by the names of inputs, as a dict")
+    check_input_names("inputs", args, listed)
     for name, array in listed.items():
-        if name not in inputs:
-            raise ArgumentError(f"inputs: {name!r} is not an input of the kernel; give some of {', '.join(inputs)}")
         check_array(f"inputs: {name} is", array, inputs[name].shape, str(dtypes.numpy_dtype(inputs[name].dtype)))
     return {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in listed.items()}
+
+
+def check_input_names(what: str, args: Sequence[ArgSpec], names: Iterable[str]) -> None:
+    """Raise `ArgumentError` for a name that no input has."""
+    inputs = [spec.name for spec in args if not spec.is_output]
+    for name in names:
+        if name not in inputs:
+            raise ArgumentError(f"{what}: {name!r} is not an input of the kernel; give some of {', '.join(inputs)}")
 
 
 def check_reference(args: Sequence[ArgSpec], expected: Sequence[Array]) -> tuple[Array, ...]:

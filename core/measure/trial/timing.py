@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pegbox.checks import check_float, check_int
+from pegbox.checks import check_float, check_int, check_list
 from pegbox.errors import ArgumentError
 from pegbox.measure.trial.cache_flush import MOST
 from pegbox.shown import value_text
@@ -28,7 +28,8 @@ class TimingPolicy:
 
     Times are in seconds except `min_repeat_ms`: the milliseconds that one timing must last, over several calls if need
     be. `flush_cache` empties the caches before each timing, which is then a single call; a number lets that many bytes
-    of other memory pass through them, as a program does between two calls of a kernel. `max_seconds` is what the
+    of other memory pass through them, as a program does between two calls of a kernel. The inputs named by
+    `fresh_inputs` are written after that, as by a kernel just before. `max_seconds` is what the
     ordinary timings of one candidate may take together (one is always made), `near_seconds` what those of one near the
     best may take before no more is added, `timeout` what a whole trial may take. These count the time that the
     candidate computes, not its waits for a core.
@@ -38,6 +39,7 @@ class TimingPolicy:
     repeats: int = 3
     min_repeat_ms: float = 5.0
     flush_cache: bool | int = False
+    fresh_inputs: tuple[str, ...] = ()
     max_repeats: int = 10
     max_seconds: float = 0.5
     near_seconds: float = 0.06
@@ -75,6 +77,7 @@ class TimingPolicy:
             check_float(name, getattr(self, name), minimum=1)
         if not isinstance(self.flush_cache, bool):
             check_int("flush_cache", self.flush_cache, minimum=0)
+        check_list("fresh_inputs", self.fresh_inputs, "names of inputs", of=str)
         for name in ("repeats", "max_repeats", "rounds"):
             check_int(name, getattr(self, name))
         _require(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -98,11 +98,14 @@ class CandidateArrays:
         specs = zip(self.bench.args, self.arrays, strict=True)
         return [(spec.name, array) for spec, array in specs if spec.is_output == outputs]
 
-    def flush(self, nbytes: int) -> None:
-        """Let this many bytes of other memory pass through the caches."""
+    def flush(self, nbytes: int, *, fresh: Collection[str] = ()) -> None:
+        """Let this many bytes of other memory pass through the caches, then write the inputs of these names."""
         if self._flush is None:
             self._flush = CacheFlush(nbytes)
         self._flush()
+        for (name, array), pristine in zip(self._named(outputs=False), self._values.inputs, strict=True):
+            if name in fresh:
+                np.copyto(array, pristine)
 
 
 def run_trial(
@@ -223,7 +226,7 @@ def _repeat(
 
 def _timing(kernel: TimedKernel, stage: CandidateArrays, policy: TimingPolicy, number: int) -> float:
     if policy.flush_cache:
-        stage.flush(policy.flushed_bytes)
+        stage.flush(policy.flushed_bytes, fresh=policy.fresh_inputs)
     return max(_seconds(kernel, stage, number) / number, 1e-12)
 
 
