@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -49,6 +49,11 @@ class NodeTask:
     node: Node
     task: Task
     arguments: tuple[Argument, ...]
+
+    def fresh_inputs(self, constants: Collection[Value]) -> tuple[str, ...]:
+        """List the inputs of its kernels that a kernel before has written, or the caller: all except constants."""
+        arguments = zip(self.task.arguments(), self.arguments, strict=True)
+        return tuple(spec.name for spec, each in arguments if not spec.is_output and each.value not in constants)
 
 
 def implementations_of(node: Node, constants: Mapping[Value, Array], target: Target) -> list[NodeTask]:

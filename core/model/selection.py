@@ -181,10 +181,10 @@ def _fastest_variant(
     differing = [number for number in kernels if len({each[number] for each in calls}) > 1]
     if not differing or not all(runs_here(kernels[number].program) for number in differing):
         return 0
-    inputs = [
-        make_inputs(tasks[number].numbered(kernels[number].number).task.arguments(), seed=0) for number in differing
-    ]
-    times = times_in_turns([load(kernels[number].program) for number in differing], inputs, flush=flush)
+    made = {number: tasks[number].numbered(kernels[number].number) for number in differing}
+    inputs = [make_inputs(each.task.arguments(), seed=0) for each in made.values()]
+    fresh = [each.fresh_inputs(tasks[number].constants) for number, each in made.items()]
+    times = times_in_turns([load(kernels[number].program) for number in differing], inputs, flush=flush, fresh=fresh)
     spent = dict(zip(differing, times, strict=True))
     return preferred([sum(count * spent.get(number, 0.0) for number, count in each.items()) for each in calls])
 
@@ -291,8 +291,10 @@ class _Compilation:
             return first
         others = (self._predicted(number) for number in templates if number != first.number)
         found = [first, *(kernel for kernel in others if kernel is not None)]
-        inputs = [make_inputs(tasks[each.number].arguments(), seed=0) for each in found]
-        return found[fastest([load(each.program) for each in found], inputs, flush=self._flush)]
+        made = [self._task.implementations[each.number] for each in found]
+        inputs = [make_inputs(each.task.arguments(), seed=0) for each in made]
+        fresh = [each.fresh_inputs(self._task.constants) for each in made]
+        return found[fastest([load(each.program) for each in found], inputs, flush=self._flush, fresh=fresh)]
 
     def _predicted(self, number: int) -> _Kernel | None:
         """Compile the best predicted configuration of an implementation; None where none can be compiled."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import with_checked_keywords
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, SpaceError
-from pegbox.graph.graph import Array, Value
 from pegbox.model.display import model_progress
 from pegbox.model.finals import fastest_in_model, finalists_of_tasks
 from pegbox.model.index_inputs import index_inputs
@@ -19,7 +18,6 @@ from pegbox.model.latency import Latency
 from pegbox.model.memory import bytes_between_calls
 from pegbox.model.model import Model, ModelLike, as_models, machine_of
 from pegbox.model.model_task import ModelTask, model_tasks
-from pegbox.model.node_task import NodeTask
 from pegbox.model.result import ModelResult, fastest_of
 from pegbox.model.selection import Knowledge
 from pegbox.operators.kernel_library import StoreLike, held_store
@@ -105,7 +103,7 @@ def tune_model(
     task_options = [
         {
             "flush_cache": flushed,
-            "fresh_inputs": _fresh_inputs(made, constants),
+            "fresh_inputs": made.fresh_inputs(constants),
             **({"inputs": indices} if (indices := index_inputs(made, constants)) else {}),
         }
         for made, constants in implementations
@@ -137,12 +135,6 @@ def tune_model(
     held = tuple(map(tuple, scheduler.records))
     found = History([record for each in held for record in each], source="this search")
     return ModelResult(tuple(listed), reason, tuple(tasks), held, latency, Knowledge.of(found, kept))
-
-
-def _fresh_inputs(made: NodeTask, constants: Mapping[Value, Array]) -> tuple[str, ...]:
-    """List the inputs of a task's kernels that kernels of the model have just written: all except constants."""
-    arguments = zip(made.task.arguments(), made.arguments, strict=True)
-    return tuple(spec.name for spec, each in arguments if not spec.is_output and each.value not in constants)
 
 
 def _run_finals(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from pegbox.space import Config
 from pegbox.task.task import Task
 
 _T = TypeVar("_T")
+_Array: TypeAlias = np.ndarray[Any, Any]
 
 _ROUNDS = 5
 """The turns in which kernels are timed, one after the other in each."""
@@ -96,9 +97,10 @@ def fastest(
     inputs: Sequence[Sequence[np.ndarray[Any, Any]]],
     *,
     flush: Callable[[], object] | None = None,
+    fresh: Sequence[Collection[str]] = (),
 ) -> int:
     """Time kernels as `times_in_turns` does, and return the number of the one with the least time."""
-    return int(np.argmin(times_in_turns(kernels, inputs, flush=flush)))
+    return int(np.argmin(times_in_turns(kernels, inputs, flush=flush, fresh=fresh)))
 
 
 def times_in_turns(
@@ -106,11 +108,13 @@ def times_in_turns(
     inputs: Sequence[Sequence[np.ndarray[Any, Any]]],
     *,
     flush: Callable[[], object] | None = None,
+    fresh: Sequence[Collection[str]] = (),
 ) -> list[float]:
     """Time kernels in turns, each on its inputs: the least nanoseconds of a call of each.
 
     Args:
         flush: is called before each turn, which is then a single call.
+        fresh: for each kernel the names of inputs that are written after each flush.
     """
     arrays = []
     for kernel, own in zip(kernels, inputs, strict=True):
@@ -119,10 +123,17 @@ def times_in_turns(
     firsts = [kernel.time_ns(own) for kernel, own in zip(kernels, arrays, strict=True)]
     numbers = [1 if flush is not None else max(1, _TURN // max(1, first)) for first in firsts]
 
-    def turn(kernel: Kernel, own: list[np.ndarray[Any, Any]], number: int) -> float:
+    copies = [
+        [(array, array.copy()) for spec, array in zip(kernel.args, own, strict=True) if spec.name in names]
+        for kernel, own, names in zip(kernels, arrays, fresh or [()] * len(kernels), strict=True)
+    ]
+
+    def turn(kernel: Kernel, own: list[_Array], number: int, written: list[tuple[_Array, _Array]]) -> float:
         if flush is not None:
             flush()
+        for array, copy in written:
+            np.copyto(array, copy)
         return kernel.time_ns(own, number) / number
 
-    turns = [list(map(turn, kernels, arrays, numbers)) for _ in range(_ROUNDS)]
+    turns = [list(map(turn, kernels, arrays, numbers, copies)) for _ in range(_ROUNDS)]
     return [float(least) for least in np.min(turns, axis=0)]

@@ -160,9 +160,10 @@ def test_predicted_kernels_of_several_templates_are_timed(
 ) -> None:
     timed: list[list[str]] = []
 
-    def fastest(kernels: Any, inputs: Any, flush: Any) -> int:
+    def fastest(kernels: Any, inputs: Any, flush: Any, fresh: Any) -> int:
         timed.append([kernel.name for kernel in kernels])
-        assert len(kernels) == len(inputs) == 2
+        assert len(kernels) == len(inputs) == len(fresh) == 2
+        assert all(len(names) == 1 for names in fresh)  # weights are constants
         return number
 
     monkeypatch.setattr(selection, "fastest", fastest)
@@ -281,9 +282,9 @@ def test_predicted_kernels_of_attention_and_of_its_parts_are_timed(
 ) -> None:
     timed: list[list[str]] = []
 
-    def times(kernels: Any, inputs: Any, flush: Any) -> list[float]:
+    def times(kernels: Any, inputs: Any, flush: Any, fresh: Any) -> list[float]:
         timed.append([kernel.name for kernel in kernels])
-        assert len(inputs) == len(kernels)
+        assert len(inputs) == len(fresh) == len(kernels)
         return [ns if kernel.name == "attention" else 1e3 for kernel in kernels]
 
     monkeypatch.setattr(selection, "times_in_turns", times)

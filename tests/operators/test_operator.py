@@ -17,6 +17,7 @@ import pytest
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Target, load_library
+from pegbox.codegen.compiled import ArgSpec
 from pegbox.codegen.runtime import kernel
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, TemplateError, UnknownName
 from pegbox.measure import Ok
@@ -252,6 +253,25 @@ def test_kernels_are_timed_once_after_each_flush() -> None:
 
     assert choice.times_in_turns([Timed(), Timed()], [[], []], flush=lambda: log.append("flush")) == [10, 10]  # type: ignore[list-item]
     assert log == ["1 calls"] * 2 + ["flush", "1 calls"] * 10
+
+
+def test_fresh_inputs_are_written_after_each_flush() -> None:
+    given = np.arange(4, dtype="float32")
+    held: list[float] = []
+
+    class Timed:
+        args = (ArgSpec("A", (4,), "float32", False),)
+
+        def time_ns(self, arrays: Any, number: int = 1) -> int:
+            held.append(float(arrays[0][1]))
+            return 10
+
+    def flush() -> None:
+        given[:] = 7.0
+
+    kernels: Any = [Timed(), Timed()]
+    choice.times_in_turns(kernels, [[given], [given]], flush=flush, fresh=[(), ("A",)])
+    assert held == [1.0, 1.0] + [7.0, 1.0] * 5
 
 
 def test_threads_compile_a_shape_once(product: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
