@@ -242,9 +242,9 @@ def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str
         "Our tuners beside those of other libraries on the [suites](suites.md), made by `benchmarks/league.py` on "
         f"{today}.",
         "",
-        f"- Machine: {describe_host()}, {cpu_name()}. Costs come from records and functions, so it matters for the",
-        "  tuners' own times only; those leave out the time that a run waited for a core, and are longer beside other",
-        "  work.",
+        f"- Machine: {describe_host()}, {cpu_name()}. Costs come from records and functions, so the machine affects",
+        "  only the tuners' own times. These leave out the time that a run waited for a core, and are longer beside",
+        "  other work.",
         f"- Versions: pegbox {pb.__version__}, {', '.join(versions(alone.tuners))}.",
         "- Score: the performance between calculated random search (0) and the optimum (1), as the mean over the",
         "  trials, and then over the spaces. A tuner that is worse than random search is below 0.",

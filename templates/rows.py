@@ -204,7 +204,7 @@ def schedule(cfg: pb.TemplateConfig, found: Rows) -> te.TESchedule:
 def _prefetch(
     cfg: pb.TemplateConfig, out: te.Stage, found: Rows, place: te.IterVar, loops: Mapping[ComputeOp, te.IterVar]
 ) -> None:
-    """Let memory work while rows are computed: it would rest between the first reads of a row and its last writes.
+    """Keep memory busy while rows are computed, between the first reads of a row and its last writes.
 
     The next row is read while this one is written. The lines of the output are fetched by the pass before, unless that
     one waits for the input itself. Blocks of several short rows gain nothing: the hardware sees one stream.

@@ -52,7 +52,7 @@ class IndexForm(NamedTuple):
 
 
 class Known:
-    """Results for the programs of a graph that were described before: those of symbols hold for the next ones.
+    """The footprints already computed for the programs of a graph; symbolic ones are valid for all its programs.
 
     Attributes:
         touched: footprints, by counts, shape and bytes of an element.

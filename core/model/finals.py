@@ -1,12 +1,11 @@
 """Finals: the best few kernels of each task are timed once more, in the model, in turns with the one it began with.
 
-Between its neighbours a kernel meets other caches than alone, and the fastest of a hundred timings is partly luck:
-models of kernels that were chosen alone were up to 6% slower than the same models before any search.
+Between its neighbours a kernel meets other caches than alone, and the fastest of a hundred timings is partly luck, so
+a model of kernels that were chosen alone can be slower than before the search.
 """
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,16 +26,16 @@ from pegbox.measure.trial.bench import make_inputs
 from pegbox.model.model_task import ModelTask
 from pegbox.model.module import Module
 from pegbox.model.selection import Selection, runs_here
-from pegbox.records.history import best, latest, to_config
+from pegbox.records.history import best, fastest_record, latest, to_config
 from pegbox.records.record import Record
 from pegbox.space import Config
 
 FINALISTS = 3
 """The most kernels of a task that challenge those it began with."""
-MARGIN = 0.25
+_NEAR = 0.25
 """The share by which a challenger may be slower than the best when both are timed alone."""
 _SLOWEST = 2.0
-"""The seconds of another implementation's first configuration, relative to the best, above which it is left out."""
+"""The largest ratio to the best seconds at which another implementation's first configuration takes part."""
 _LEAST = 0.005
 """The share of a task in the whole below which it has no challengers."""
 _LEAD = 0.01
@@ -59,27 +58,38 @@ class Finalist:
     number: int
     record: Record
 
-    def chosen(self) -> Record:
-        """Make the record of the winner of a task."""
-        result = replace(self.record.result, timestamp=time.time())
+    @property
+    def cost(self) -> float:
+        """The seconds of the kernel alone."""
+        return self.record.cost
+
+    def chosen(self, timestamp: float) -> Record:
+        """Make the record of the winner of a task, at a time."""
+        result = replace(self.record.result, timestamp=timestamp)
         return replace(self.record, remeasured=True, in_model=True, result=result)
 
 
 def finalists_of_tasks(
     held: Sequence[Sequence[Sequence[Record]]], calls: Sequence[int], seconds: Sequence[float]
 ) -> dict[int, list[Finalist]]:
-    """List the finalists of each task that is called, by its number.
+    """List the finalists of each task that is called, by its number; of one that takes little time, the best alone.
 
     Args:
         held: for each task the records of each implementation.
         calls, seconds: the number of calls of each task, and the least seconds of one.
     """
-    shares = [count * each for count, each in zip(calls, seconds, strict=True)]
+    spent = [count * each if count else 0.0 for count, each in zip(calls, seconds, strict=True)]
     return {
-        number: finalists_of(records)[: None if shares[number] >= _LEAST * sum(shares) else 1]
+        number: finalists_of(records) if spent[number] >= _LEAST * sum(spent) else _best_of(records)
         for number, records in enumerate(held)
         if calls[number]
     }
+
+
+def _best_of(held: Sequence[Sequence[Record]]) -> list[Finalist]:
+    found = [Finalist(number, winner) for number, records in enumerate(held) if (winner := best(records)) is not None]
+    winner = fastest_record(each.record for each in found)
+    return [each for each in found if each.record is winner]
 
 
 def finalists_of(held: Sequence[Sequence[Record]]) -> list[Finalist]:
@@ -95,11 +105,12 @@ def finalists_of(held: Sequence[Sequence[Record]]) -> list[Finalist]:
     firsts, others = [], []
     for number, records in enumerate(held):
         ran = [record for record in latest(records) if isinstance(record.result, Ok) and not record.result.partial]
+        winner = best(records)
         firsts += [Finalist(number, record) for record in ran[:1]]
-        others += [Finalist(number, record) for record in ran[1:] if record.remeasured or record is best(records)]
-    least = min(map(_cost, [*firsts, *others]), default=0.0)
-    near = [each for each in sorted(others, key=_cost) if _cost(each) <= (1 + MARGIN) * least]
-    rest = [each for each in firsts[1:] if _cost(each) <= _SLOWEST * least]
+        others += [Finalist(number, record) for record in ran[1:] if record.remeasured or record is winner]
+    least = min((each.cost for each in (*firsts, *others)), default=0.0)
+    near = [each for each in sorted(others, key=lambda each: each.cost) if each.cost <= (1 + _NEAR) * least]
+    rest = [each for each in firsts[1:] if each.cost <= _SLOWEST * least]
     return [*firsts[:1], *rest, *near[:FINALISTS]]
 
 
@@ -114,23 +125,28 @@ def fastest_in_model(
             not faster.
 
     Returns:
-        The winner of each task; empty where this processor cannot run them all, or another one measured them.
+        The winner of each task that had several; empty where this processor cannot run them all, or another one
+        measured them.
     """
+    here = describe_host()
+    if any(each.record.host != here for listed in finalists.values() for each in listed):
+        return {}
     found = {number: _compiled(tasks[number], listed) for number, listed in finalists.items()}
-    if not all(found.values()) or not all(_is_of_here(kernel) for kernels in found.values() for kernel in kernels):
+    kernels = [kernel for each in found.values() for kernel in each]
+    if not all(found.values()) or not all(runs_here(kernel.selection.program) for kernel in kernels):
         return {}
     first = {number: kernels[0] for number, kernels in found.items()}
     winners = dict(first)
     for place in range(1, max(map(len, found.values()), default=0)):
         challengers = {n: kernels[place] if place < len(kernels) else winners[n] for n, kernels in found.items()}
-        spent, others = _times_in_turns(graphs, tasks, winners, challengers)
+        spent, others = _nanoseconds_of_tasks(graphs, tasks, winners, challengers)
         for number in winners:
             if others[number] < (1 - _LEAD) * spent[number]:
                 winners[number] = challengers[number]
     if winners != first:  # luck of many small kernels adds up
-        before, after = _times_in_turns(graphs, tasks, first, winners)
+        before, after = _nanoseconds_of_tasks(graphs, tasks, first, winners)
         winners = winners if after.total() < before.total() else first
-    return {number: winner.finalist for number, winner in winners.items()}
+    return {number: winner.finalist for number, winner in winners.items() if len(found[number]) > 1}
 
 
 @dataclass(frozen=True)
@@ -158,11 +174,7 @@ def _compiled(task: ModelTask, finalists: Sequence[Finalist]) -> list[_Kernel]:
     return kernels
 
 
-def _is_of_here(kernel: _Kernel) -> bool:
-    return kernel.finalist.record.host == describe_host() and runs_here(kernel.selection.program)
-
-
-def _times_in_turns(
+def _nanoseconds_of_tasks(
     graphs: Sequence[Graph], tasks: Sequence[ModelTask], *kernels: Mapping[int, _Kernel]
 ) -> list[Counter[int]]:
     """Time modules of the graphs in turns: the nanoseconds of all calls of each task, for each set of kernels."""
@@ -197,7 +209,3 @@ def _inputs(module: Module) -> list[Array]:
         if dtypes.is_int(spec.dtype)
     }
     return make_inputs(module.inputs, seed=0, given=zeros)
-
-
-def _cost(finalist: Finalist) -> float:
-    return finalist.record.cost

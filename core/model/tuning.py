@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -156,8 +157,10 @@ def _run_finals(
         graphs = [list(model.variants.values())[number] for model, number in zip(models, chosen, strict=True)]
         calls = latency.calls(seconds)
         finalists = finalists_of_tasks(held, calls, seconds)
-        for number, finalist in fastest_in_model(graphs, tasks, finalists).items():
-            record = finalist.chosen()
+        winners = fastest_in_model(graphs, tasks, finalists)
+        now = time.time()  # of all: tasks may share a search
+        for number, finalist in winners.items():
+            record = finalist.chosen(now)
             scheduler.add(places[number, finalist.number], record)
             if store is not None:
                 store.keep(record)

@@ -114,7 +114,7 @@ def times_in_turns(
 
     Args:
         flush: is called before each turn, which is then a single call.
-        fresh: for each kernel the names of inputs that are written after each flush.
+        fresh: for each kernel the names of inputs that are written before each turn, after the flush.
     """
     arrays = []
     for kernel, own in zip(kernels, inputs, strict=True):

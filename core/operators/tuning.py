@@ -165,10 +165,11 @@ def tune_tasks(
         tuner, seed, records, runner, timeout, callbacks, measure_options, store: as for `pegbox.tune`.
 
     Returns:
-        The best trial of each task, None where nothing ran. Ctrl-C ends the search early.
+        The best trial of each task, None where nothing ran. A task without a valid configuration has none, with a
+        `RuntimeWarning`. Ctrl-C ends the search early.
 
     Raises:
-        ArgumentError, UnknownName, PluginError, SpaceError, RecordError, TuningError: as `pegbox.tune`.
+        ArgumentError, UnknownName, PluginError, RecordError, TuningError: as `pegbox.tune`.
     """
     if trials is None and budget is None:
         raise ArgumentError("tune(shapes=[...]): no limit; give trials=..., budget='10m' or both")

@@ -49,8 +49,8 @@ class TuningStore:
         """Keep a record if it is the best of its task on its processor; return whether it is.
 
         Failed trials, and records of emulators, of other tools and of functions, are not kept. A record of other code
-        of the template gives way, and so does one before the configuration that was the fastest in a model. The kernels
-        of a configuration that is replaced are dropped.
+        of the template gives way. A configuration that was the fastest in a model replaces an earlier record, and no
+        earlier one replaces it. The kernels of a configuration that is replaced are dropped.
 
         Args:
             beside: records of the same search. Where one is of the configuration that is kept, its cost counts from now
@@ -84,13 +84,14 @@ class TuningStore:
 
     def best(self, task: Tasks, *, processor: str | None = None) -> Record | None:
         """Find the best record of a task, or of all tasks of a group, on a processor, by default on this machine's."""
+        from pegbox.records.history import fastest_record
         from pegbox.task.group import tasks_of
 
         where = processor_of(describe_host()) if processor is None else processor
         keys = [self.key_of(each, where) for each in tasks_of(task)]
         lines = [self.database.read("select record from best where task = ?", (key,)) for key in keys]
         found = [record for each in lines if each and (record := self._read(each[0][0])) is not None]
-        return min(found, key=lambda record: record.cost, default=None)
+        return fastest_record(found)
 
     def key_of(self, task: Task, processor: str) -> str:
         """Write the key of a task on a processor; empty where records cannot hold its arguments."""
@@ -175,6 +176,8 @@ def _gives_way(record: Record, held: Record, beside: Sequence[Record]) -> bool:
 
     if held.code and record.code and differ(held.code, record.code):
         return False
+    if held.in_model and record.result.timestamp < held.result.timestamp:
+        return True
     if record.in_model and record.result.timestamp >= held.result.timestamp:
         return False
     if held.config == record.config:  # the later measurement counts, unless the earlier was made with more care

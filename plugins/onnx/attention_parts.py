@@ -121,7 +121,7 @@ class _Parts:
         return self.add("Transpose", name, perm=(0, 2, 1, 3)) if len(x.shape) == 3 else name
 
     def bias(self, name: str, mask: Value, dtype: str) -> str:
-        """Return the summand of the scores that a mask is."""
+        """Convert a mask to a summand of the scores."""
         if mask.dtype != "bool":
             return name
         seen, hidden = (self.array(np.asarray(number, dtype)) for number in (0.0, -math.inf))

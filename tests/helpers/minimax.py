@@ -174,7 +174,7 @@ def fits() -> dict[str, Fit]:
         "atanh_tail_pow_f32": Fit(atanh_tail(1), 0, small, 4, one),
         "atanh_tail_pow_f64": Fit(atanh_tail(2), 0, small, 8, one),
         "erf_small_f64": Fit(erf_small, 0, 1, 11, one),
-        "log_erfc_f32": Fit(log_erfc_ratio, 0, 4, 8, erfc_slope),
+        "log_erfc_ratio_f32": Fit(log_erfc_ratio, 0, 4, 8, erfc_slope),
         "log_erfc_f64": Fit(log_erfc, 1, 6, 17, erfc_over_erf),
     }
 

@@ -176,6 +176,22 @@ def test_te_prefetches_are_shared_among_the_iterations_of_a_loop_inside(golden: 
     golden(pb.lower(s, [a, c], simple_mode=True))
 
 
+def test_a_prefetch_takes_the_place_of_the_one_before() -> None:
+    a, b, c = halves()
+    printed = []
+    for first in (None, "rows", "blocks"):
+        s = te.create_schedule(c.op)
+        i = c.op.axis[0]
+        s[b].compute_at(s[c], i)
+        blocks, _ = s[b].split(b.op.axis[1], factor=8)
+        if first is not None:
+            s[c].prefetch(a, i, 1, among=blocks if first == "blocks" else None)
+        s[c].prefetch(a, i, 2, among=c.op.axis[1])
+        printed.append(pb.lower(s, [a, c], simple_mode=True))
+    assert len(set(map(str, printed))) == 1
+    assert "prefetch" in str(printed[0])
+
+
 @pytest.mark.parametrize(("m", "rows", "factor"), [(40, 1, 8), (40, 3, 40), (100, 2, 8), (7, 3, 2), (256, 3, 64)])
 def test_te_shared_prefetches_are_those_of_all_lines(m: int, rows: int, factor: int) -> None:
     """Whatever the loops, together they ask for the lines that one burst asks for."""

@@ -16,13 +16,10 @@ from pegbox.checks import check_choice, check_int
 from pegbox.errors import TuningError
 from pegbox.tuners.optimizers.library_tuner import FiniteCosts, LibraryTuner
 from pegbox.tuners.optimizers.strategy_thread import Evaluate, Point, StrategyThread
-from pegbox.tuners.rows import Digits, every_row
-
-LISTED = 8192
-"""The random configurations that Kernel Tuner gets of a larger space, because it lists all of a space."""
+from pegbox.tuners.rows import WHOLE, Digits, every_row
 
 NO_STRATEGIES = {"common", "wrapper", "brute_force"}
-"""Modules among the strategies that are none, or that go through the space in order."""
+"""The modules that are not strategies, or that try the space in order."""
 
 
 class KernelTunerTuner(LibraryTuner):
@@ -43,7 +40,7 @@ class KernelTunerTuner(LibraryTuner):
         tune = _tune_of(strategy)
         rows = every_row(self._space)
         if rows is None:
-            rows = self._space.sample(LISTED, self._rng)
+            rows = self._space.sample(WHOLE, self._rng)  # Kernel Tuner needs a list
         self._rows: dict[Point, Digits] = {}
         for row in rows:
             self._rows.setdefault(self._point(row), row)
@@ -121,7 +118,7 @@ def _search(
 
 
 class _Runner:
-    """What a strategy calls for costs."""
+    """The runner from which a strategy gets costs."""
 
     def __init__(self, names: Sequence[str], evaluate: Evaluate, spent: Any) -> None:
         self._names, self._evaluate, self._spent = names, evaluate, spent

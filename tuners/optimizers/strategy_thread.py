@@ -1,4 +1,4 @@
-"""`StrategyThread`: a function that calls for costs itself, in a thread of its own, so that it can be asked.
+"""`StrategyThread`: a function that calls for costs itself, in a thread of its own that callers ask for points.
 
 The two threads take turns: one of them waits while the other runs. So the function has its own states of the global
 random generators of Python and NumPy: it is reproducible, and leaves those of the program as they were.
@@ -18,7 +18,7 @@ Evaluate: TypeAlias = Callable[[Sequence[Point]], list[float]]
 """Returns the costs of points; raises `Stopped` where the function shall end."""
 
 FRUITLESS = 1_000
-"""The most calls in a row without a new point, after which the function is stopped: it turns in a circle."""
+"""The most calls in a row without a new point, after which the function is stopped: it is going round in circles."""
 
 
 class Stopped(BaseException):
@@ -51,10 +51,12 @@ class StrategyThread:
         if not self._missing and not self._ended:
             ours = random.getstate(), np.random.get_state()
             _set_states(self._states)
-            self._run.release()
-            self._wait.acquire()
-            self._states = random.getstate(), np.random.get_state()
-            _set_states(ours)
+            try:
+                self._run.release()
+                self._wait.acquire()
+                self._states = random.getstate(), np.random.get_state()
+            finally:
+                _set_states(ours)
         return self._missing
 
     def stop(self) -> None:

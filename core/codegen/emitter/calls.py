@@ -51,7 +51,7 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
     elif name in _LLVM:
         result = _llvm_of_floats(frame, _LLVM[name], dtype, lanes, *texts)
     elif name in _MATH:
-        scales = lanes * dtypes.BITS[dtype] == 512 and features.has(frame.module.target, "avx512f")
+        scales = features.has(frame.module.target, "avx512f")
         result = frame.inlined(definition(name, dtype, lanes or 1, scales=scales), texts, lanes)
     elif name in _LIBRARY:
         result = _library(frame, name, dtype, lanes, texts)

@@ -19,7 +19,7 @@ from pegbox.expr.nodes import Buffer, Load
 
 _SCALAR = Pattern(0, None, False, 0, True)
 _LEAST_BYTES = 4
-"""The smallest elements for which AVX has masked loads."""
+"""The size in bytes of the smallest elements for which AVX has masked loads."""
 
 
 def pointer(frame: Frame, buffer: Buffer, terms: Terms, offset: int) -> str:

@@ -90,7 +90,7 @@ ERF_SMALL_F64: Final = (  # error 7.1e-18
     -7.801187300572818e-10,
 )
 
-LOG_ERFC_F32: Final = (  # error 4.0e-09
+LOG_ERFC_RATIO_F32: Final = (  # error 4.0e-09
     0.12837917160997842,
     0.6366193819978633,
     0.10277783096859891,

@@ -2,9 +2,9 @@
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
-together from its bits. erf is 1 - exp(q(x)), where q approximates log(erfc(x)): an error of q counts
-erfc(x) times, which its fit minimises, so its reduction needs no extra precision. In float64, erf is x + x E(x^2) below
-one.
+together from its bits. In float32, erf is 1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)): an error
+of q counts erfc(x) times, which its fit minimises, so its reduction needs no extra precision. In float64, erf is
+1 - exp(q(x)) with q near log(erfc(x)), and x + x E(x^2) below one.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _erf_f32(x: VectorValue) -> VectorValue:
     """
     fmt = FORMATS["float"]
     size = x.abs().at_most(4.0)
-    q = size.fma(polynomial(size, coefficients.LOG_ERFC_F32), size)
+    q = size.fma(polynomial(size, coefficients.LOG_ERFC_RATIO_F32), size)
     magic = fmt.round_magic + fmt.bias
     shifted = q.fma(-LOG2_E, magic)
     r, power = (shifted - magic).fma(math.log(2), q), power_of_two(shifted.bits(), "float")

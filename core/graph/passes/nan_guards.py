@@ -26,7 +26,7 @@ from pegbox.graph.rewriting import Rewriting
 
 
 def nan_guards(graph: Graph) -> Graph:
-    """Guard the output of an attention in place of its weights, which PyTorch guards.
+    """Move a guard against NaN from the weights of an attention, where PyTorch puts it, to the output.
 
     ::
 
@@ -91,11 +91,12 @@ def _guard(graph: Graph, node: Node) -> _Guard | None:
     turned = graph.sole_consumer(node.outputs[0])
     perm = None if turned is None else permutation_of(turned)
     last, order = (node, tuple(range(len(weights.shape)))) if turned is None or perm is None else (turned, perm)
-    return _Guard(weights, last, order, scores.bias if is_needed else None)
+    bias = scores.bias if is_needed else None
+    return None if bias is not None and not bias.shape else _Guard(weights, last, order, bias)
 
 
 def _guarded(graph: Graph, value: Value) -> Value | None:
-    """Return the weights that a value has where they are numbers, with zeros where they are NaN."""
+    """Find the softmax weights that a value replaces by zeros where they are NaN."""
     choice = graph.producers.get(value)
     if choice is None or not is_pointwise(choice) or len(choice.outputs) != 1 or graph.sole_consumer(value) is None:
         return None

@@ -29,7 +29,7 @@ class TimingPolicy:
     Times are in seconds except `min_repeat_ms`: the milliseconds that one timing must last, over several calls if need
     be. `flush_cache` empties the caches before each timing, which is then a single call; a number lets that many bytes
     of other memory pass through them, as a program does between two calls of a kernel. The inputs named by
-    `fresh_inputs` are written after that, as by a kernel just before. `max_seconds` is what the
+    `fresh_inputs` are written after that, as if another kernel had just computed them. `max_seconds` is what the
     ordinary timings of one candidate may take together (one is always made), `near_seconds` what those of one near the
     best may take before no more is added, `timeout` what a whole trial may take. These count the time that the
     candidate computes, not its waits for a core.

@@ -98,13 +98,16 @@ class CandidateArrays:
         specs = zip(self.bench.args, self.arrays, strict=True)
         return [(spec.name, array) for spec, array in specs if spec.is_output == outputs]
 
-    def flush(self, nbytes: int, *, fresh: Collection[str] = ()) -> None:
-        """Let this many bytes of other memory pass through the caches, then write the inputs of these names."""
+    def flush(self, nbytes: int) -> None:
+        """Let this many bytes of other memory pass through the caches."""
         if self._flush is None:
             self._flush = CacheFlush(nbytes)
         self._flush()
+
+    def write(self, names: Collection[str]) -> None:
+        """Write the inputs of these names again."""
         for (name, array), pristine in zip(self._named(outputs=False), self._values.inputs, strict=True):
-            if name in fresh:
+            if name in names:
                 np.copyto(array, pristine)
 
 
@@ -226,7 +229,8 @@ def _repeat(
 
 def _timing(kernel: TimedKernel, stage: CandidateArrays, policy: TimingPolicy, number: int) -> float:
     if policy.flush_cache:
-        stage.flush(policy.flushed_bytes, fresh=policy.fresh_inputs)
+        stage.flush(policy.flushed_bytes)
+    stage.write(policy.fresh_inputs)
     return max(_seconds(kernel, stage, number) / number, 1e-12)
 
 

@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.nodes import BlockRealize, For, ForKind, Function
+from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt
 from pegbox.loops.passes.prefetch import AMONG, NOTE, SHARED, triples
+from pegbox.loops.visit import walk
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.analysis.checks import check_inside, check_no_lanes
 from pegbox.schedule.analysis.loop_kinds import check_kinds
@@ -179,7 +180,7 @@ def prefetch(
     *,
     among: LoopRef | None = None,
 ) -> None:
-    """Prefetch, in each iteration of a loop, the elements of a buffer that the block will access `offset` later.
+    """Prefetch, in each iteration of a loop, elements of a buffer that the block accesses `offset` iterations later.
 
     Lowering places one prefetch for each cache line of 64 bytes; values stay what they are. A buffer that the block
     only writes is prefetched for writing.
@@ -187,10 +188,10 @@ def prefetch(
     Args:
         block: a block inside the loop.
         buffer: its number among those that the block reads and then those that it only writes, or its name.
-        offset: iterations ahead: at least 1; with `among` 0, too.
+        offset: iterations ahead: at least 1, or 0 with `among`.
         among: a loop inside `loop`. The prefetches of an iteration are shared evenly among its iterations, and what is
-            read comes into the second cache, instead of all at once and into the first, which waits for few lines at
-            a time.
+            read comes into the second cache. Without it, all are issued at once into the first cache, which can wait
+            for only a few lines.
 
     Before `prefetch("C", "A", i, 2)`::
 
@@ -215,18 +216,26 @@ def prefetch(
     inner = None if among is None else sch.find_loop(among)
     _check_prefetch(sch.tree, realize, source, target, offset, inner)
     wanted = realize.block.name, source.name, int(offset)
-    if inner is None:
-        sch.update(_with_prefetch(sch.tree, target, NOTE, wanted))
-        return
-    tree = Tree(_with_prefetch(sch.tree, inner, AMONG, wanted))
-    sch.update(_with_prefetch(tree, tree.loops[target.var], SHARED, wanted))
+    tree = sch.tree
+    for loop, keys in [(target, (NOTE, SHARED)), *((each, (AMONG,)) for each in walk(target.body))]:
+        for key in keys:
+            tree = _with_prefetches(tree, loop, key, without=wanted[:2])
+    tree = _with_prefetches(tree, target, NOTE if inner is None else SHARED, wanted)
+    sch.update((tree if inner is None else _with_prefetches(tree, inner, AMONG, wanted)).func)
 
 
-def _with_prefetch(tree: Tree, loop: For, key: str, wanted: tuple[str, str, int]) -> Function:
-    """Return the function with a triple in a note of a loop, in place of that for the same access."""
-    old = next((value for own, value in loop.annotations if own == key), ())
-    kept = [part for t in triples(old) if t[:2] != wanted[:2] for part in t]
-    return tree.replace(loop, annotated(loop, key, (*kept, *wanted)))
+def _with_prefetches(
+    tree: Tree, loop: Stmt, key: str, *wanted: tuple[str, str, int], without: tuple[str, str] | None = None
+) -> Tree:
+    """Return the tree with further triples in a note of a loop, and without those of an access."""
+    if not isinstance(loop, For):
+        return tree
+    current = tree.loops[loop.var]
+    old = triples(next((value for own, value in current.annotations if own == key), ()))
+    new = [*(t for t in old if t[:2] != without), *wanted]
+    if new == list(old):
+        return tree
+    return Tree(tree.replace(current, annotated(current, key, tuple(part for t in new for part in t) or None)))
 
 
 def _set_kind(sch: ScheduleState, loop: LoopRef, kind: ForKind) -> None:

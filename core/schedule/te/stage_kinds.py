@@ -151,10 +151,10 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1, *
     tensor that the stage makes is prefetched for writing.
 
     Args:
-        offset: iterations ahead: at least 1; with `among` 0, too.
+        offset: iterations ahead: at least 1, or 0 with `among`.
         among: a loop inside `loop`, of this stage or one computed there. The prefetches of an iteration are shared
-            evenly among its iterations, and reads come into the second cache, instead of all at once and into the
-            first, which waits for few lines at a time.
+            evenly among its iterations, and reads come into the second cache. Without it, all are issued at once into
+            the first cache, which can wait for only a few lines.
 
     Before `prefetch(A, i, 2)`::
 
@@ -177,7 +177,7 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1, *
             vectorized, or `among` is not inside the loop.
     """
     if not isinstance(tensor, Tensor):
-        raise ScheduleError(f"{value_text(tensor)} is not a tensor", "give one that the stage reads")
+        raise ScheduleError(f"{value_text(tensor)} is not a tensor", "give one that the stage reads or makes")
     stage.position(loop)
     if among is not None and not isinstance(among, IterVar):
         raise ScheduleError(f"among={value_text(among)} is not a loop", "give one inside the loop")

@@ -61,7 +61,7 @@ def test_queries_that_see_no_key_have_zeros(turned: bool, golden: Golden) -> Non
     assert "Attention" in [part.kind for node in optimize(graph).nodes for part in node.parts or (node,)]
 
 
-@pytest.mark.parametrize("shape", [(5,), (1, 5), (3, 1, 5), (2, 3, 5, 5), (2, 1, 5, 1)])
+@pytest.mark.parametrize("shape", [(), (5,), (1, 5), (3, 1, 5), (2, 3, 5, 5), (2, 1, 5, 1)])
 def test_a_bias_is_broadcast(shape: tuple[int, ...]) -> None:
     bias = Value("bias", shape, "float32")
     for turned in (False, True):

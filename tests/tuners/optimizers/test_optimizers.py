@@ -92,6 +92,8 @@ def test_other_strategies_of_kernel_tuner_propose_new_configurations(strategy: s
         asked.append(config)
         tuner.tell([config], [result_of(bowl_cost(config))])
     assert len(set(asked)) == 30
+    assert tuner._strategy.error is None
+    assert len(tuner._asked) > 5
 
 
 def test_failures_count_as_the_worst_that_ran() -> None:
