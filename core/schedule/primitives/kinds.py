@@ -217,9 +217,10 @@ def prefetch(
     _check_prefetch(sch.tree, realize, source, target, offset, inner)
     wanted = realize.block.name, source.name, int(offset)
     tree = sch.tree
-    for loop, keys in [(target, (NOTE, SHARED)), *((each, (AMONG,)) for each in walk(target.body))]:
-        for key in keys:
-            tree = _with_prefetches(tree, loop, key, without=wanted[:2])
+    for key in (NOTE, SHARED):
+        tree = _with_prefetches(tree, target, key, without=wanted[:2])
+    for inside in walk(target.body):
+        tree = _with_prefetches(tree, inside, AMONG, without=wanted[:2])
     tree = _with_prefetches(tree, target, NOTE if inner is None else SHARED, wanted)
     sch.update((tree if inner is None else _with_prefetches(tree, inner, AMONG, wanted)).func)
 
