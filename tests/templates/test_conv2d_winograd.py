@@ -150,7 +150,9 @@ def test_sizes_whose_errors_are_larger_than_the_accuracy_are_not_in_the_space() 
 
 @pytest.mark.parametrize(("m", "accuracy", "named"), [(0, 1e-7, "m=2"), (6, 1e-6, "m=6")])
 def test_an_accuracy_that_no_size_has_is_refused(m: int, accuracy: float, named: str) -> None:
-    with pytest.raises(TemplateError, match=f"accuracy={accuracy:g}: the errors of {named} are about .*conv2d, which is more"):
+    with pytest.raises(
+        TemplateError, match=f"accuracy={accuracy:g}: the errors of {named} are .*conv2d, which is more"
+    ):
         sizes_for(accuracy, m=m)
 
 
