@@ -229,7 +229,7 @@ def _with_prefetches(
     tree: Tree, loop: Stmt, key: str, *wanted: tuple[str, str, int], without: tuple[str, str] | None = None
 ) -> Tree:
     """Return the tree with further triples in a note of a loop, and without those of an access."""
-    if not isinstance(loop, For):
+    if not isinstance(loop, For) or loop.var not in tree.loops:  # a loop within a block has no notes
         return tree
     current = tree.loops[loop.var]
     old = triples(next((value for own, value in current.annotations if own == key), ()))
