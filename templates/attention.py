@@ -8,11 +8,13 @@ need O(n²) memory", 2021; Dao et al., "FlashAttention", NeurIPS 2022):
     m' = max(m, top)    s' = s exp(m - m') + total exp(top - m')
     keep = s exp(m - m') / s'    take = exp(top - m') / s'    O' = O keep + (P · V) take
 
-The recurrence is a `te.scan` over the blocks, the output an ordered reduction of the maps O -> O keep + part.
+The recurrence is a `te.scan` over the blocks, the output an ordered reduction of the maps O -> O keep + part. Scores
+are multiplied by log2(e) together with their scale, and exponentials are powers of two, which take fewer operations.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -23,6 +25,8 @@ from pegbox.compute import attention as plain
 from pegbox.compute import biased
 from pegbox.templates import attention_schedule, attention_space
 from pegbox.templates.attention_shape import Attention, attention_of
+
+_LOG2_E = math.log2(math.e)
 
 
 @pb.template("attention")
@@ -73,7 +77,7 @@ def _compute(
 ) -> attention_schedule.Stages:
     """Compute the output through blocks of keys; rows are queries, of all heads of a group if they are few."""
     lead, count, size, width = p.lead, blocks.count(p), blocks.keys, blocks.width
-    scale, zero, lowest = (te.const(x, p.dtype) for x in (p.scale, 0, p.lowest))
+    scale, zero, lowest = (te.const(x, p.dtype) for x in (p.scale * _LOG2_E, 0, p.lowest))
     q, k, v = (partial(p.layout.element, arrays, part) for part in range(3))
     panels = scaled = None
     if blocks.is_packed:
@@ -112,7 +116,7 @@ def _compute(
 
     def masked(b: te.Expr, x: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         head, query = p.query(x, i)
-        value = biased(raw(b, x, i, j), bias, (b, head, query, j))
+        value = biased(raw(b, x, i, j), bias, (b, head, query, j), factor=_LOG2_E)
         if bias is not None and count * size > p.n_k:
             value = te.if_then_else(j < p.n_k, value, lowest)  # the bias ends there
         seen = [j <= p.last_key(i)] if p.causal else [j < p.n_k] if count * size > p.n_k and bias is None else []
@@ -122,7 +126,7 @@ def _compute(
     key = [te.reduce_axis((0, size), name=name) for name in ("jm", "js", "jv")]
     by_block = (count, *lead, p.rows)
     top = te.compute(by_block, lambda t, b, x, i: te.max(s(b, x, i, t * size + key[0]), axis=key[0]), name="top")
-    weight = te.compute(raw.shape, lambda b, x, i, j: te.exp(s(b, x, i, j) - top(j // size, b, x, i)), name="P")
+    weight = te.compute(raw.shape, lambda b, x, i, j: te.exp2(s(b, x, i, j) - top(j // size, b, x, i)), name="P")
     total = te.compute(
         by_block, lambda t, b, x, i: te.sum(weight(b, x, i, t * size + key[1]), axis=key[1]), name="total"
     )
@@ -167,10 +171,10 @@ def _weights(top: te.Tensor, total: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
         return te.maximum(most(t - 1, *at), top(t, *at))
 
     def old(t: te.Expr, *at: te.Expr) -> te.Expr:
-        return sums(t - 1, *at) * te.exp(most(t - 1, *at) - high(t, *at))
+        return sums(t - 1, *at) * te.exp2(most(t - 1, *at) - high(t, *at))
 
     def new(t: te.Expr, *at: te.Expr) -> te.Expr:
-        return te.exp(top(t, *at) - high(t, *at))
+        return te.exp2(top(t, *at) - high(t, *at))
 
     def sum_of(t: te.Expr, *at: te.Expr) -> te.Expr:
         return old(t, *at) + total(t, *at) * new(t, *at)

@@ -19,12 +19,12 @@ _BITS = {"popcount": "ctpop", "clz": "ctlz"}
 _BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 _SHIFTS = ("shift_left", "shift_right")
 _LIBRARY = (
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "exp10",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp10",
     "log2", "log10", "log1p", "fmod", "hypot",
 )  # fmt: skip
 LIBRARY_SYMBOLS = frozenset(name + ending for name in _LIBRARY for ending in ("", "f"))
 """Functions of C's mathematical library that kernels may call."""
-_MATH = ("exp", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt")
+_MATH = ("exp", "exp2", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt")
 
 
 def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
@@ -51,7 +51,7 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
     elif name in _LLVM:
         result = _llvm_of_floats(frame, _LLVM[name], dtype, lanes, *texts)
     elif name in _MATH:
-        scales = features.has(frame.module.target, "avx512f")
+        scales = all(features.has(frame.module.target, feature) for feature in ("avx512f", "avx512dq"))
         result = frame.inlined(definition(name, dtype, lanes or 1, scales=scales), texts, lanes)
     elif name in _LIBRARY:
         result = _library(frame, name, dtype, lanes, texts)
