@@ -128,6 +128,54 @@ def test_a_rare_test_is_not_worth_a_copy_of_the_loop() -> None:
     assert str(partition_loops(func)) == str(func)
 
 
+def padded(extent: int, width: int, *, hint: bool) -> Any:
+    """Pack into panels; what lies beyond the last element is zero."""
+    x = te.placeholder((extent,), name="X")
+    count = -(-extent // width)
+    y = te.compute(
+        (count, width),
+        lambda i, j: te.if_then_else(i * width + j < extent, x[i * width + j], te.const(0, "float32")),
+        "Y",
+    )
+    s = te.create_schedule(y.op)
+    s[y].vectorize(y.op.axis[1])
+    if hint:
+        s[y].pragma(y.op.axis[0], "loop_partition_hint")
+    return s, [x, y]
+
+
+def test_padding_is_for_the_last_panel_alone_with_a_hint(golden: Any) -> None:
+    golden(check_values(*padded(70, 16, hint=True)))
+
+
+def test_without_a_hint_all_panels_choose() -> None:
+    (loop,) = [n for n in walk(check_values(*padded(70, 16, hint=False)).body) if isinstance(n, For) and n.extent == 5]
+    assert "select" in str(loop)
+
+
+def test_a_loop_whose_choices_depend_on_others_stays_whole() -> None:
+    x = te.placeholder((6, 8), name="X")
+    y = te.compute((6, 8), lambda i, j: te.if_then_else(j <= i, x[i, j], te.const(0, "float32")), "Y")
+    s = te.create_schedule(y.op)
+    s[y].pragma(y.op.axis[1], "loop_partition_hint")
+    assert [n.extent for n in walk(check_values(s, [x, y]).body) if isinstance(n, For)] == [6, 8]
+
+
+@pytest.mark.parametrize("hint", [True, False])
+def test_with_a_hint_a_tail_computes_only_what_it_needs(hint: bool) -> None:
+    """There is room for a whole tile, which without the hint is computed, because that needs no test."""
+    x, k = te.placeholder((16, 3), name="X"), te.reduce_axis((0, 3), "k")
+    y = te.compute((14,), lambda i: te.sum(x[i, k], axis=k), "Y")
+    z = te.compute((14,), lambda i: y[i] * 2.0, "Z")
+    s = te.create_schedule(z.op)
+    outer, _ = s[z].split(z.op.axis[0], factor=4)
+    s[y].compute_at(s[z], outer)
+    if hint:
+        s[z].pragma(outer, "loop_partition_hint")
+    tail = str(check_values(s, [x, z])).rpartition("alloc")[2]
+    assert ("range(4)" in tail) is not hint
+
+
 def nest(body: Stmt, *loops: tuple[Var, int]) -> Stmt:
     for var, extent in reversed(loops):
         body = For(var, extent, body)

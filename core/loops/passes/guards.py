@@ -11,13 +11,18 @@ from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Select
 from pegbox.expr.visit import children as operands
 from pegbox.expr.visit import free_vars, loads
 from pegbox.expr.visit import walk as walk_expr
-from pegbox.loops.nodes import Function, If, Stmt, Store
+from pegbox.loops.nodes import For, Function, If, Stmt, Store
+from pegbox.loops.passes.partition import is_hinted
 from pegbox.loops.visit import expressions, loop_ranges, map_children, walk
 
 
 def drop_guards(func: Function) -> Function:
-    """Remove the conditions of guards (`If.guard`) under which every access stays inside its buffer anyway."""
+    """Remove the conditions of guards (`If.guard`) under which every access stays inside its buffer anyway.
+
+    Those on loops that will be cut for them stay: their tails become shorter.
+    """
     ranges = loop_ranges(func.body)
+    cut = {node.var for node in walk(func.body) if isinstance(node, For) and is_hinted(node)}
 
     def go(stmt: Stmt) -> Stmt:
         inner = map_children(stmt, go)
@@ -27,7 +32,7 @@ def drop_guards(func: Function) -> Function:
         if any(True for e in escaping for _ in loads(e)):
             # It depends on data: every condition may keep it sane.
             return inner
-        needed = set().union(*map(free_vars, escaping))
+        needed = cut.union(*map(free_vars, escaping))
         test = all_of([c for c in conjuncts(inner.condition) if free_vars(c) & needed])
         return inner.then if isinstance(test, Const) else If(test, inner.then, guard=True)
 
