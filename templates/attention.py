@@ -86,7 +86,7 @@ def _compute(
             return k(b, x, j, r) * scale if blocks.scales_keys else k(b, x, j, r)
 
         panels = te.compute(
-            (p.batch, p.kv_heads, count * size // width, p.d, width),
+            (p.batch, p.kv_heads, -(-count * size // width), p.d, width),
             lambda b, x, j, r, z: te.if_then_else(j * width + z < p.n_k, packed_key(b, x, j * width + z, r), zero),
             name="K_packed",
         )
@@ -123,20 +123,28 @@ def _compute(
         return te.select(seen[0], value, lowest) if seen else value
 
     s = te.compute(raw.shape, masked, name="S")
-    key = [te.reduce_axis((0, size), name=name) for name in ("jm", "js", "jv")]
     by_block = (count, *lead, p.rows)
-    top = te.compute(by_block, lambda t, b, x, i: te.max(s(b, x, i, t * size + key[0]), axis=key[0]), name="top")
+
+    def over_keys(name: str, tensor: te.Tensor, of_vectors: Any, of_lanes: Any) -> tuple[te.Tensor, te.Tensor]:
+        j, z = te.reduce_axis((0, size // p.lanes), name=f"j_{name}"), te.reduce_axis((0, p.lanes), name=f"z_{name}")
+
+        def lane(t: te.Expr, b: te.Expr, x: te.Expr, i: te.Expr, z: te.Expr) -> Any:
+            return of_vectors(tensor(b, x, i, t * size + j * p.lanes + z), axis=j)
+
+        vector = te.compute((*by_block, p.lanes), lane, name=f"{name}_lanes")
+        return vector, te.compute(by_block, lambda *at: of_lanes(vector(*at, z), axis=z), name=name)
+
+    tops, top = over_keys("top", s, _largest, te.max)
     weight = te.compute(raw.shape, lambda b, x, i, j: te.exp2(s(b, x, i, j) - top(j // size, b, x, i)), name="P")
-    total = te.compute(
-        by_block, lambda t, b, x, i: te.sum(weight(b, x, i, t * size + key[1]), axis=key[1]), name="total"
-    )
+    totals, total = over_keys("total", weight, te.sum, te.sum)
+    jv = te.reduce_axis((0, size), name="jv")
 
     def part(t: te.Expr, b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> te.Expr:
-        j = t * size + key[2]
+        j = t * size + jv
         inside = None if count * size == p.n_k else j < p.n_k
         at = b, p.kv_head(x)
         value = v(*at, j, c) if across is None else across(*at, c // columns, j, c % columns)
-        return te.sum(weight(b, x, i, j) * value, axis=key[2], where=inside)
+        return te.sum(weight(b, x, i, j) * value, axis=jv, where=inside)
 
     parts = te.compute((*by_block, p.d_v), part, name="PV")
     one = te.const(1, p.dtype)
@@ -152,7 +160,13 @@ def _compute(
         return made(place["B"], *p.row(place["H"], place["N"]), place["D"])
 
     out = te.compute(axes.shape(p.batch, p.heads, p.n_q, p.d_v), element, name="O")
-    return attention_schedule.Stages(out, made, scaled, panels, across, raw, s, top, weight, total, parts, take)
+    return attention_schedule.Stages(
+        out, made, scaled, panels, across, raw, s, tops, top, weight, totals, total, parts, take
+    )
+
+
+# A maximum that may lose NaN, which the exponentials of the scores still have, is one instruction instead of three.
+_largest = te.comm_reducer(lambda a, b: te.select(a > b, a, b), te.min_value, name="largest")
 
 
 def _weights(top: te.Tensor, total: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
@@ -205,11 +219,9 @@ def _combined(
         keep: the factor of the output so far; None for one block.
     """
     count, *rows = parts.shape
-    t = te.reduce_axis((0, count), name="t")
     if keep is None:
-        return te.compute(
-            tuple(rows), lambda b, x, i, c: te.sum(parts(t, b, x, i, c) * take(t, b, x, i), axis=t), name="R"
-        )
+        return te.compute(tuple(rows), lambda *at: parts(0, *at) * take(0, *at[:-1]), name="R")
+    t = te.reduce_axis((0, count), name="t")
 
     def element(b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> Any:
         last = i // blocks.rows * blocks.rows + (blocks.rows - 1 + p.n_k - p.n_q)

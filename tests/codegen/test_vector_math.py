@@ -123,7 +123,9 @@ def ulps(got: Array, want: Array) -> Array:
 
 
 def tolerance(name: str, dtype: str, *, fused: bool = True) -> float:
-    wanted = {"exp": 1.3, "exp2": 1.3, "log": 1.0, "tanh": 2.6, "sigmoid": 2.6, "erf": 1.9, "pow": 0.52, "rsqrt": 1.6}[name]
+    wanted = {"exp": 1.3, "exp2": 1.3, "log": 1.0, "tanh": 2.6, "sigmoid": 2.6, "erf": 1.9, "pow": 0.52, "rsqrt": 1.6}[
+        name
+    ]
     if dtype == "float64":
         # SciPy's erf is itself only good to 1 ulp.
         wanted = {"pow": 1.3, "erf": 3.1}.get(name, wanted) + (0 if EXTENDED else 1)
