@@ -3,8 +3,8 @@
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
 together from its bits. In float32, erf is 1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)): an error
-of q counts erfc(x) times, which its fit minimises, so its reduction needs no extra precision. In float64, erf is
-1 - exp(q(x)) with q near log(erfc(x)), and x + x E(x^2) below one.
+of q counts erfc(x) times, which its fit minimises, so its reduction needs no extra precision; with AVX2 it is computed
+in pieces (pieces). In float64, erf is 1 - exp(q(x)) with q near log(erfc(x)), and x + x E(x^2) below one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pegbox.codegen.vector_math import coefficients
+from pegbox.codegen.vector_math.pieces import erf_in_pieces
 from pegbox.codegen.vector_math.values import VectorValue, polynomial
 
 LOG2_E: Final = 1.4426950408889634
@@ -87,7 +88,7 @@ def exp(x: VectorValue) -> VectorValue:
     """Compute e^x; inf above the range, 0 below, subnormal results rounded correctly."""
     fmt = FORMATS[x.element]
     clamped = x.at_most(fmt.exp_max).at_least(fmt.exp_min)
-    if not x.can_be_scaled:
+    if not x.fills_avx512:
         r, n = reduce(clamped, factors=2)
         return scale(expm1_reduced(r, fmt.exp_tail), n)
     power = clamped.fma(LOG2_E, fmt.round_magic) - fmt.round_magic
@@ -112,6 +113,8 @@ def tanh(x: VectorValue) -> VectorValue:
 
 def erf(x: VectorValue) -> VectorValue:
     """Compute the error function, 2/sqrt(pi) times the integral of e^-t^2 from 0 to x."""
+    if x.can_pick:
+        return erf_in_pieces(x)
     return (_erf_f32 if x.element == "float" else _erf_f64)(x)
 
 
