@@ -47,6 +47,21 @@ def test_full_tiles_and_tails_run_without_tests(golden: Any) -> None:
     golden(func)
 
 
+def test_an_unrolled_loop_whose_tests_are_of_numbers_is_left_whole() -> None:
+    """Written out, its tests decide themselves; of serial loops they don't."""
+
+    def cut(kind: ForKind) -> int:
+        i, j = Var("i"), Var("j")
+        x, y = Buffer("X", (9,), "int32"), Buffer("Y", (6, 4), "int32")
+        store = Store(y, (i, j), Load(x, (add(i, j),)))
+        inner = For(j, 4, If(compare("lt", add(i, j), index(6)), store), kind)
+        func = Function("f", (x, y), (y,), For(i, 6, inner, ForKind.UNROLLED))
+        return sum(isinstance(node, For) and node.var.name == "i" for node in walk(partition_loops(func).body))
+
+    assert cut(ForKind.UNROLLED) == 1
+    assert cut(ForKind.SERIAL) > 1
+
+
 def test_two_tails_make_four_parts(golden: Any) -> None:
     x = te.placeholder((9, 10), name="X")
     y = te.compute((9, 10), lambda i, j: x[i, j] + 1, "Y")

@@ -239,11 +239,14 @@ class _Partition:
         if not tests:
             return None
         inner = loop_ranges(loop.body)
+        constant, fixed = _written_out(loop), {v for v, r in self.ranges.items() if r[0] == r[1]}
         # What `ranges` still says of the loops inside is of a part written before.
         scope = {**{v: r for v, r in self.ranges.items() if r[0] == r[1]}, **inner}
         end = loop.extent
         always, sometimes = (0, end), (0, end)
         for test in tests:
+            if constant and free_vars(test) - fixed <= constant:
+                continue
             solved = self.solved(test, loop.var, scope)
             if solved is not None:
                 always, sometimes = _common(always, solved[0]), _common(sometimes, solved[1])
@@ -274,6 +277,13 @@ class _Partition:
             exact = fits(a, self.domain) and fits(b, self.domain)
             self.differences[id(test)] = a.add(b, -1) if exact else None
         return self.differences[id(test)]
+
+
+def _written_out(loop: For) -> set[Var]:
+    """Return the variables of the loop and of those inside that are numbers in the code that is written out."""
+    kinds = ForKind.UNROLLED, ForKind.VECTORIZED
+    inside = {s.var for s in walk(loop) if isinstance(s, For) and s.kind in kinds}
+    return inside if loop.var in inside else set()
 
 
 def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
