@@ -27,7 +27,7 @@ from pegbox.graph.operations import (
     reshape_node,
     transpose_node,
 )
-from pegbox.graph.passes.transposed_convolution import of_single_pixels
+from pegbox.graph.passes.transposed_convolution import of_steps
 from pegbox.graph.rewriting import Rewriting, with_distinct_inputs, with_outputs
 
 Rule = Callable[[Node, Rewriting], "list[Node] | None"]
@@ -260,5 +260,5 @@ def _quotient(node: Node, made: Rewriting) -> list[Node] | None:
 
 _RULES: Mapping[str, Rule] = {
     "Conv": _conv, "Gemm": _gemm, "BatchNormalization": _batch_normalization, "Clip": _clip, "Pow": _power,
-    "Div": _quotient, "Gather": _gather, "ConvTranspose": of_single_pixels,
+    "Div": _quotient, "Gather": _gather, "ConvTranspose": of_steps,
 }  # fmt: skip
