@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pegbox import te
@@ -18,15 +18,17 @@ from tests.helpers.optimized import Constants, batch_normalization, check_pass, 
 Golden = Callable[[object], None]
 
 
-def convolution(name: str, *values: Value, pads: tuple[int, ...], auto_pad: str = "") -> Node:
+def convolution(name: str, *values: Value, pads: tuple[int, ...], auto_pad: str = "", **numbers: Sequence[int]) -> Node:
     """Make a convolution as readers do: with a bias, and with attributes left out."""
 
     def compute(x: te.Tensor, w: te.Tensor, *bias: te.Tensor) -> list[te.Tensor]:
         rank = x.ndim - 2
-        sums = convolve(padded(x, (0, 0, *pads[:rank]), (0, 0, *pads[rank:])), w, [1] * rank, [1] * rank)
+        strides, dilations = (numbers.get(each, [1] * rank) for each in ("strides", "dilations"))
+        sums = convolve(padded(x, (0, 0, *pads[:rank]), (0, 0, *pads[rank:])), w, strides, dilations)
         return [te.compute(sums.shape, lambda n, o, *at: sums(n, o, *at) + bias[0](o)) if bias else sums]
 
-    return make_node(name, "Conv", values, compute, {"auto_pad": auto_pad} if auto_pad else {"pads": list(pads)})
+    attributes = {"auto_pad": auto_pad} if auto_pad else {"pads": list(pads)}
+    return make_node(name, "Conv", values, compute, {**attributes, **numbers})
 
 
 def test_a_convolution_is_split_from_its_bias(golden: Golden) -> None:
@@ -46,6 +48,25 @@ def test_the_borders_of_a_convolution_may_be_a_rule(rule: str, pads: tuple[int, 
     made = canonical_form(graph)
     assert made.nodes[0].attributes["pads"] == pads
     check_values(graph, made)
+
+
+def test_taps_that_read_the_border_alone_are_left_out(golden: Golden) -> None:
+    constants = Constants()
+    x, w = Value("x", (1, 3, 5, 9), "float32"), constants.random("w", 2, 3, 3, 3)
+    node = convolution("c", x, w, pads=(6, 6, 6, 6), dilations=[6, 6])
+    check_pass(canonical_form, graph_of([node], constants), golden)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_convolutions_with_wide_borders_keep_their_values(data: st.DataObject) -> None:
+    extent, taps, apart, step = (data.draw(st.integers(1, most)) for most in (5, 4, 5, 3))
+    wide = data.draw(st.tuples(st.integers(0, 12), st.integers(0, 12)))
+    assume(extent + sum(wide) >= (taps - 1) * apart + 1)
+    constants = Constants()
+    x, w = Value("x", (1, 2, extent), "float32"), constants.random("w", 2, 2, taps)
+    graph = graph_of([convolution("c", x, w, pads=wide, strides=[step], dilations=[apart])], constants)
+    check_values(graph, canonical_form(graph))
 
 
 def test_a_canonical_convolution_stays() -> None:
