@@ -217,8 +217,9 @@ def _places(graph: Graph, operand: Value, *, turned: bool) -> Iterator[_Place]:
 
 def _group(term: Expr, heads: Var) -> int:
     """Return the number of heads that share a number, a quotient of heads; 0 for another term."""
-    is_quotient = isinstance(term, Binary) and term.op == "floordiv" and term.a is heads and isinstance(term.b, Const)
-    return int(term.b.value) if is_quotient else 0
+    if isinstance(term, Binary) and term.op == "floordiv" and term.a is heads and isinstance(term.b, Const):
+        return int(term.b.value)
+    return 0
 
 
 def _heads(place: _Place, heads: int) -> int:
