@@ -20,12 +20,12 @@ _BITS = {"popcount": "ctpop", "clz": "ctlz"}
 _BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 _SHIFTS = ("shift_left", "shift_right")
 _LIBRARY = (
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "exp10",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp10",
     "log2", "log10", "log1p", "fmod", "hypot",
 )  # fmt: skip
 LIBRARY_SYMBOLS = frozenset(name + ending for name in _LIBRARY for ending in ("", "f"))
 """Functions of C's mathematical library that kernels may call."""
-_MATH = ("exp", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt")
+_MATH = ("exp", "exp2", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt")
 
 
 def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
@@ -66,7 +66,13 @@ def _register_lanes(target: Target) -> int:
     """Count the float32s that a permutation picks from, on processors that fuse products with sums."""
     if not features.has(target, "fma"):
         return 0
-    return 16 if features.has(target, "avx512f") else 8 if features.has(target, "avx2") else 0
+    return (
+        16
+        if all(features.has(target, name) for name in ("avx512f", "avx512dq"))
+        else 8
+        if features.has(target, "avx2")
+        else 0
+    )
 
 
 def _shifted(frame: Frame, name: str, dtype: str, lanes: int, number: str, count: str) -> str:

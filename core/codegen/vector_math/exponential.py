@@ -1,4 +1,4 @@
-"""exp, sigmoid, tanh and erf.
+"""exp, exp2, sigmoid, tanh and erf.
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
@@ -35,6 +35,11 @@ class Format(NamedTuple):
     exp_min: float  # e^x rounds to zero below this
     tanh_max: float  # tanh rounds to one above this
     exp_tail: Sequence[float]
+
+    @property
+    def exp2_ratio(self) -> list[float]:
+        """The coefficients of (2^r - 1) / r."""
+        return [math.log(2) ** (k + 1) * c for k, c in enumerate([1.0, *self.exp_tail])]
 
     @property
     def round_magic(self) -> float:
@@ -128,6 +133,48 @@ def _exp_with_roots(x: VectorValue) -> VectorValue:
     return value * first * second
 
 
+def exp2(x: VectorValue) -> VectorValue:
+    """Compute 2^x; inf above the range, 0 below, subnormal results rounded correctly.
+
+    Nothing of x = n + r is rounded, so this takes fewer operations than e^x.
+    """
+    fmt = FORMATS[x.element]
+    if x.can_pick and x.body.register_lanes == _COUNT:
+        return _exp2_with_roots(x)
+    if x.fills_avx512:
+        r = x.fraction(0)
+        return (r * polynomial(r, fmt.exp2_ratio) + 1.0).scaled(x - r)
+    magic = fmt.round_magic + 2 * fmt.bias
+    clamped = _within_range_of_exp2(x)
+    shifted = clamped + magic
+    r = clamped - (shifted - magic)
+    return scale(r * polynomial(r, fmt.exp2_ratio), shifted.bits())
+
+
+def _within_range_of_exp2(x: VectorValue) -> VectorValue:
+    fmt = FORMATS[x.element]
+    return x.at_most(fmt.bias + 2.0).at_least(-fmt.bias - fmt.mantissa - 2.0)
+
+
+def _exp2_with_roots(x: VectorValue) -> VectorValue:
+    """Compute 2^n 2^(k/16) 2^r with |r| <= 1 / 32; a permutation picks the second factor."""
+    fmt = FORMATS["float"]
+    magic = fmt.round_magic / _COUNT + 2 * fmt.bias
+    inside = x if x.fills_avx512 else _within_range_of_exp2(x)
+    shifted = inside + magic
+    r = x.fraction(_COUNT.bit_length() - 1) if x.fills_avx512 else inside - (shifted - magic)
+    numbers = shifted.bits()
+    root = numbers.picked([2 ** (k / _COUNT) for k in range(_COUNT)])
+    first, second, third = (
+        math.log(2) ** (k + 1) * c for k, c in enumerate((1.0, *coefficients.EXP_TAIL_SIXTEENTH_F32))
+    )
+    value = root.fma(r * r.fma(third, second).fma(r, first), root)
+    if x.fills_avx512:
+        return value.scaled(x - r)  # which rounds the power down
+    low, high = _halves(numbers.shifted_right(_COUNT.bit_length() - 1), "float")
+    return value * low * high
+
+
 def sigmoid(x: VectorValue) -> VectorValue:
     """Compute 1 / (1 + e^-x), from e^-|x| so that small results keep their relative accuracy."""
     z = _exp_in_range(_within_range(x.abs() * -1.0))
@@ -170,15 +217,14 @@ def _erf_f64(x: VectorValue) -> VectorValue:
     """Choose between x + x E(x^2) below one and 1 - e^q(x) above; erf rounds to one above 6."""
     size = x.abs()
     small = x.fma(polynomial(x * x, coefficients.ERF_SMALL_F64), x)
-    erfc = _exp2(polynomial(size.at_most(6.0), [c * LOG2_E for c in coefficients.LOG_ERFC_F64]))
+    erfc = _normal_exp2(polynomial(size.at_most(6.0), [c * LOG2_E for c in coefficients.LOG_ERFC_F64]))
     return size.lt(1.0).where(small, (1.0 - erfc).copysign(x))
 
 
-def _exp2(x: VectorValue) -> VectorValue:
+def _normal_exp2(x: VectorValue) -> VectorValue:
     """Compute 2^x for results with normal exponents; x is rounded, so the relative error grows with |x|."""
     fmt = FORMATS[x.element]
     magic = fmt.round_magic + fmt.bias
     shifted = x + magic
     r, power = x - (shifted - magic), power_of_two(shifted.bits(), x.element)
-    less_one = polynomial(r, [math.log(2) ** (k + 1) * c for k, c in enumerate([1.0, *fmt.exp_tail])])
-    return (power * r).fma(less_one, power)
+    return (power * r).fma(polynomial(r, fmt.exp2_ratio), power)

@@ -162,15 +162,23 @@ class VectorValue:
 
     @property
     def fills_avx512(self) -> bool:
-        """True where `scaled` is an instruction: in whole registers of AVX-512."""
+        """True where `scaled` and `fraction` are instructions: in whole registers of AVX-512."""
         return self.body.register_lanes == 16 and self.body.lanes * BITS[self.element] == 512
 
     def scaled(self, exponent: VectorValue) -> VectorValue:
         """Compute `self * 2^exponent` by one instruction of AVX-512, for whole numbers in any range."""
-        ty, mask, name = self.body.type(self.element), f"i{self.body.lanes}", "ps" if self.element == "float" else "pd"
-        symbol = f"@llvm.x86.avx512.mask.scalef.{name}.512"
-        self.body.declares.add(f"declare {ty} {symbol}({ty}, {ty}, {ty}, {mask}, i32)")
-        operands = f"{ty} {self.text}, {ty} {exponent.text}, {ty} poison, {mask} -1, i32 4"  # rounded to nearest
+        return self._avx512("scalef", f"{self.body.type(self.element)} {exponent.text}")
+
+    def fraction(self, bits: int) -> VectorValue:
+        """Compute `self` less the nearest multiple of 2^-bits by one instruction of AVX-512; zero for infinities."""
+        return self._avx512("reduce", f"i32 {bits << 4}")
+
+    def _avx512(self, name: str, operand: str) -> VectorValue:
+        """Call an instruction with another operand, no mask, and rounding to nearest."""
+        ty, mask, kind = self.body.type(self.element), f"i{self.body.lanes}", "ps" if self.element == "float" else "pd"
+        symbol, other = f"@llvm.x86.avx512.mask.{name}.{kind}.512", operand.rpartition(" ")[0]
+        self.body.declares.add(f"declare {ty} {symbol}({ty}, {other}, {ty}, {mask}, i32)")
+        operands = f"{ty} {self.text}, {operand}, {ty} poison, {mask} -1, i32 4"
         return self.body.emit(f"call {ty} {symbol}({operands})", self.element)
 
     @property
