@@ -6,11 +6,13 @@
     python3 benchmarks/models.py bert_layer --threads 2 --rivals "ONNX Runtime"
 
 A row is a model of `networks.py`; columns are milliseconds of a call, medians of rounds in which all take turns, and
-the speed of pegbox relative to the fastest rival. Outputs are compared before anything is timed. "untuned" is
+the speed of pegbox relative to the fastest rival, the median of the rounds'. Outputs are compared before anything is
+timed. "untuned" is
 `pb.compile_model` without records or store, with the seconds that it took; "tuned" is `pb.tune_model` after `--budget`.
 With one thread the clock counts the processor time of this process, so that other programs on the core do not count.
 With several, a turn begins after a pause: threads of ONNX Runtime spin for tens of milliseconds after a call, on the
-cores that the next one needs.
+cores that the next one needs. The last column is then that of `cores.py`: how many times as fast a core reads what it
+has written itself as what another has, before and after the row.
 torch.compile (max-autotune) needs a C++ compiler and minutes; `--rivals` with its name asks for it.
 """
 
@@ -20,11 +22,12 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cores import speeds
 from networks import NETWORKS, network, torch_network
 
 import pegbox as pb
@@ -49,20 +52,31 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := [name for name in options.networks if name not in NETWORKS]:
         parser.error(f"there is no network {unknown[0]!r}; give some of {', '.join(NETWORKS)}")
+    several = options.threads > 1
     columns = ["untuned", "compiled in s", *(["tuned"] if options.budget or options.trials else []), *options.rivals]
-    print("| ms a call | " + " | ".join(columns) + " | relative speed |", flush=True)
-    print("| --- |" + " ---: |" * (len(columns) + 1), flush=True)
+    print("| ms a call | " + " | ".join(columns) + " | relative speed |" + " own / other's |" * several, flush=True)
+    print("| --- |" + " ---: |" * (len(columns) + 1 + several), flush=True)
     for name in options.networks:
-        ms, seconds = timed_row(name, options)
-        fastest = min(ms[rival] for rival in options.rivals)
-        ours = [f"{fastest / ms[key]:.2f}" for key in ("untuned", "tuned") if key in ms]
-        cells = [f"{seconds:.1f}" if key == "compiled in s" else f"{ms[key]:.2f}" for key in columns]
-        print(f"| {name} | " + " | ".join(cells) + f" | {', '.join(ours)} |", flush=True)
+        samples, seconds, apart = timed_row(name, options)
+        ours = [f"{relative_speed(samples, key, options.rivals):.2f}" for key in ("untuned", "tuned") if key in samples]
+        ms = {key: f"{1e3 * statistics.median(values):.2f}" for key, values in samples.items()}
+        cells = [f"{seconds:.1f}" if key == "compiled in s" else ms[key] for key in columns]
+        last = [", ".join(ours), *([", ".join(f"{each:.1f}" for each in apart)] if several else [])]
+        print(f"| {name} | " + " | ".join([*cells, *last]) + " |", flush=True)
     return 0
 
 
-def timed_row(name: str, options: argparse.Namespace) -> tuple[dict[str, float], float]:
-    """Milliseconds of each column, and the seconds that compiling without tuning took."""
+def relative_speed(samples: dict[str, list[float]], key: str, rivals: Sequence[str]) -> float:
+    """The time of the fastest rival relative to that of ours: the median of the rounds'."""
+    fastest = min(rivals, key=lambda rival: statistics.median(samples[rival]))
+    return statistics.median(theirs / own for theirs, own in zip(samples[fastest], samples[key], strict=True))
+
+
+def timed_row(name: str, options: argparse.Namespace) -> tuple[dict[str, list[float]], float, list[float]]:
+    """The seconds of each column in all rounds, those that compiling without tuning took, and how far cores are apart.
+
+    The last is empty for one thread, else the speeds of `cores.py` relative to each other, before and after.
+    """
     path = network(name)
     target = f"{options.target} -num-cores {options.threads}"
     model = pb.load_model(path)
@@ -82,11 +96,15 @@ def timed_row(name: str, options: argparse.Namespace) -> tuple[dict[str, float],
         if not error < 1e-4:
             raise SystemExit(f"{name}, {key}: the largest error is {error:.1e} of the largest value")
     clock = time.process_time if options.threads == 1 else time.perf_counter
-    return in_turns(calls, options.rounds, clock, pause=PAUSE if options.threads > 1 else 0.0), seconds
+    if options.threads == 1:
+        return in_turns(calls, options.rounds, clock, pause=0.0), seconds, []
+    before = speeds()
+    samples = in_turns(calls, options.rounds, clock, pause=PAUSE)
+    return samples, seconds, [own / other for own, other in (before, speeds())]
 
 
-def in_turns(calls: dict[str, Call], rounds: int, clock: Callable[[], float], pause: float) -> dict[str, float]:
-    """Milliseconds of each call: medians over rounds, in each of which a call runs for about 50 ms after a pause."""
+def in_turns(calls: dict[str, Call], rounds: int, clock: Callable[[], float], pause: float) -> dict[str, list[float]]:
+    """Seconds of each call in all rounds, in each of which a call runs for about 50 ms after a pause."""
     for call in calls.values():
         call()
     numbers = {key: max(1, round(0.05 / once(call, 1, clock))) for key, call in calls.items()}
@@ -96,7 +114,7 @@ def in_turns(calls: dict[str, Call], rounds: int, clock: Callable[[], float], pa
             time.sleep(pause)
             call()
             samples[key].append(once(call, numbers[key], clock))
-    return {key: 1e3 * statistics.median(values) for key, values in samples.items()}
+    return samples
 
 
 def once(call: Call, number: int, clock: Callable[[], float]) -> float:

@@ -8,11 +8,13 @@ need O(n²) memory", 2021; Dao et al., "FlashAttention", NeurIPS 2022):
     m' = max(m, top)    s' = s exp(m - m') + total exp(top - m')
     keep = s exp(m - m') / s'    take = exp(top - m') / s'    O' = O keep + (P · V) take
 
-The recurrence is a `te.scan` over the blocks, the output an ordered reduction of the maps O -> O keep + part.
+The recurrence is a `te.scan` over the blocks, the output an ordered reduction of the maps O -> O keep + part. Scores
+are multiplied by log2(e) together with their scale, and exponentials are powers of two, which take fewer operations.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -23,6 +25,8 @@ from pegbox.compute import attention as plain
 from pegbox.compute import biased
 from pegbox.templates import attention_schedule, attention_space
 from pegbox.templates.attention_shape import Attention, attention_of
+
+_LOG2_E = math.log2(math.e)
 
 
 @pb.template("attention")
@@ -73,7 +77,7 @@ def _compute(
 ) -> attention_schedule.Stages:
     """Compute the output through blocks of keys; rows are queries, of all heads of a group if they are few."""
     lead, count, size, width = p.lead, blocks.count(p), blocks.keys, blocks.width
-    scale, zero, lowest = (te.const(x, p.dtype) for x in (p.scale, 0, p.lowest))
+    scale, zero, lowest = (te.const(x, p.dtype) for x in (p.scale * _LOG2_E, 0, p.lowest))
     q, k, v = (partial(p.layout.element, arrays, part) for part in range(3))
     panels = scaled = None
     if blocks.is_packed:
@@ -82,7 +86,7 @@ def _compute(
             return k(b, x, j, r) * scale if blocks.scales_keys else k(b, x, j, r)
 
         panels = te.compute(
-            (p.batch, p.kv_heads, count * size // width, p.d, width),
+            (p.batch, p.kv_heads, -(-count * size // width), p.d, width),
             lambda b, x, j, r, z: te.if_then_else(j * width + z < p.n_k, packed_key(b, x, j * width + z, r), zero),
             name="K_packed",
         )
@@ -112,27 +116,35 @@ def _compute(
 
     def masked(b: te.Expr, x: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         head, query = p.query(x, i)
-        value = biased(raw(b, x, i, j), bias, (b, head, query, j))
+        value = biased(raw(b, x, i, j), bias, (b, head, query, j), factor=_LOG2_E)
         if bias is not None and count * size > p.n_k:
             value = te.if_then_else(j < p.n_k, value, lowest)  # the bias ends there
         seen = [j <= p.last_key(i)] if p.causal else [j < p.n_k] if count * size > p.n_k and bias is None else []
         return te.select(seen[0], value, lowest) if seen else value
 
     s = te.compute(raw.shape, masked, name="S")
-    key = [te.reduce_axis((0, size), name=name) for name in ("jm", "js", "jv")]
     by_block = (count, *lead, p.rows)
-    top = te.compute(by_block, lambda t, b, x, i: te.max(s(b, x, i, t * size + key[0]), axis=key[0]), name="top")
-    weight = te.compute(raw.shape, lambda b, x, i, j: te.exp(s(b, x, i, j) - top(j // size, b, x, i)), name="P")
-    total = te.compute(
-        by_block, lambda t, b, x, i: te.sum(weight(b, x, i, t * size + key[1]), axis=key[1]), name="total"
-    )
+
+    def over_keys(name: str, tensor: te.Tensor, of_vectors: Any, of_lanes: Any) -> tuple[te.Tensor, te.Tensor]:
+        j, z = te.reduce_axis((0, size // p.lanes), name=f"j_{name}"), te.reduce_axis((0, p.lanes), name=f"z_{name}")
+
+        def lane(t: te.Expr, b: te.Expr, x: te.Expr, i: te.Expr, z: te.Expr) -> Any:
+            return of_vectors(tensor(b, x, i, t * size + j * p.lanes + z), axis=j)
+
+        vector = te.compute((*by_block, p.lanes), lane, name=f"{name}_lanes")
+        return vector, te.compute(by_block, lambda *at: of_lanes(vector(*at, z), axis=z), name=name)
+
+    tops, top = over_keys("top", s, _largest, te.max)
+    weight = te.compute(raw.shape, lambda b, x, i, j: te.exp2(s(b, x, i, j) - top(j // size, b, x, i)), name="P")
+    totals, total = over_keys("total", weight, te.sum, te.sum)
+    jv = te.reduce_axis((0, size), name="jv")
 
     def part(t: te.Expr, b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> te.Expr:
-        j = t * size + key[2]
+        j = t * size + jv
         inside = None if count * size == p.n_k else j < p.n_k
         at = b, p.kv_head(x)
         value = v(*at, j, c) if across is None else across(*at, c // columns, j, c % columns)
-        return te.sum(weight(b, x, i, j) * value, axis=key[2], where=inside)
+        return te.sum(weight(b, x, i, j) * value, axis=jv, where=inside)
 
     parts = te.compute((*by_block, p.d_v), part, name="PV")
     one = te.const(1, p.dtype)
@@ -148,7 +160,13 @@ def _compute(
         return made(place["B"], *p.row(place["H"], place["N"]), place["D"])
 
     out = te.compute(axes.shape(p.batch, p.heads, p.n_q, p.d_v), element, name="O")
-    return attention_schedule.Stages(out, made, scaled, panels, across, raw, s, top, weight, total, parts, take)
+    return attention_schedule.Stages(
+        out, made, scaled, panels, across, raw, s, tops, top, weight, totals, total, parts, take
+    )
+
+
+# A maximum that may lose NaN, which the exponentials of the scores still have, is one instruction instead of three.
+_largest = te.comm_reducer(lambda a, b: te.select(a > b, a, b), te.min_value, name="largest")
 
 
 def _weights(top: te.Tensor, total: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
@@ -167,10 +185,10 @@ def _weights(top: te.Tensor, total: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
         return te.maximum(most(t - 1, *at), top(t, *at))
 
     def old(t: te.Expr, *at: te.Expr) -> te.Expr:
-        return sums(t - 1, *at) * te.exp(most(t - 1, *at) - high(t, *at))
+        return sums(t - 1, *at) * te.exp2(most(t - 1, *at) - high(t, *at))
 
     def new(t: te.Expr, *at: te.Expr) -> te.Expr:
-        return te.exp(top(t, *at) - high(t, *at))
+        return te.exp2(top(t, *at) - high(t, *at))
 
     def sum_of(t: te.Expr, *at: te.Expr) -> te.Expr:
         return old(t, *at) + total(t, *at) * new(t, *at)
@@ -201,11 +219,9 @@ def _combined(
         keep: the factor of the output so far; None for one block.
     """
     count, *rows = parts.shape
-    t = te.reduce_axis((0, count), name="t")
     if keep is None:
-        return te.compute(
-            tuple(rows), lambda b, x, i, c: te.sum(parts(t, b, x, i, c) * take(t, b, x, i), axis=t), name="R"
-        )
+        return te.compute(tuple(rows), lambda *at: parts(0, *at) * take(0, *at[:-1]), name="R")
+    t = te.reduce_axis((0, count), name="t")
 
     def element(b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> Any:
         last = i // blocks.rows * blocks.rows + (blocks.rows - 1 + p.n_k - p.n_q)

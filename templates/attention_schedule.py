@@ -29,8 +29,10 @@ class Stages:
     across: te.Tensor | None
     raw: te.Tensor
     scores: te.Tensor
+    tops: te.Tensor
     top: te.Tensor
     weight: te.Tensor
+    totals: te.Tensor
     total: te.Tensor
     parts: te.Tensor
     take: te.Tensor
@@ -39,31 +41,39 @@ class Stages:
 def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -> te.TESchedule:
     """Schedule all stages."""
     s = te.create_schedule(of.out.op)
-    block = _schedule_out(cfg, p, blocks, s, of)
-    t, tile = _schedule_made(p, blocks, s, of)
-    s[of.made].compute_at(s[of.out], block)
+    block, rows, columns = _schedule_out(cfg, p, blocks, s, of)
+    if blocks.count(p) > 1:
+        tiled, (t, tile) = s[of.made], _schedule_made(p, blocks, s, of)
+        s[of.made].compute_at(s[of.out], block)
+        _lanes(s[of.out], columns, p.lanes, p.d_v)
+    else:
+        tiled, t, tile = s[of.out], block, _schedule_tiles(p, blocks, s[of.out], rows, columns)
+        s[of.made].compute_inline()
     if of.scaled is not None:
         s[of.scaled].compute_at(s[of.out], block)
         _lanes(s[of.scaled], s[of.scaled].op.axis[-1], p.lanes, p.d)
-    for tensor in (of.scores, of.top, of.weight, of.total, of.take):
-        s[tensor].compute_at(s[of.made], t)
+    for tensor in (of.scores, of.tops, of.top, of.weight, of.totals, of.total, of.take):
+        s[tensor].compute_at(tiled, t)
     for stage in s.stages:
         if stage.op.name.endswith("_first"):
             stage.compute_inline()
     _schedule_scores(cfg, p, blocks, s, of)
+    for tensor in (of.tops, of.totals):
+        _schedule_vectors(blocks, s[tensor])
     for tensor in (of.top, of.total):
-        (key,) = s[tensor].op.reduce_axis
-        _lanes(s[tensor], key, p.lanes, blocks.keys)
+        s[tensor].vectorize(s[tensor].op.reduce_axis[0])
     _lanes(s[of.weight], s[of.weight].op.axis[-1], p.lanes, blocks.keys)
     if blocks.rows >= p.lanes:
         _lanes(s[of.take], s[of.take].op.axis[-1], p.lanes, p.lanes)
-    s[of.parts].compute_at(s[of.made], tile)
+    s[of.parts].compute_at(tiled, tile)
     _schedule_parts(cfg, p, s, of)
     return s
 
 
-def _schedule_out(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
-    """Schedule the output; return the loop over blocks of rows."""
+def _schedule_out(
+    cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages
+) -> tuple[te.IterVar, te.IterVar, te.IterVar]:
+    """Schedule the output; return the loops over blocks of rows, rows, and columns."""
     stage = s[of.out]
     named = dict(zip(p.layout.of_output.axes, stage.op.axis, strict=True))
     b, h, i, c = (named[name] for name in "BHND")
@@ -74,18 +84,18 @@ def _schedule_out(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TE
     outer, inner = stage.split(row, factor=blocks.rows)
     order = [head, outer, inner, c] if p.is_folded else [head, member, outer, inner, c]
     stage.reorder(*order)
-    _lanes(stage, c, p.lanes, p.d_v)
     whole = p.batch * p.kv_heads >= p.target.num_cores
     if of.panels is not None:
         packing = s[of.panels]
         *axes, panel, r, _ = packing.op.axis
+        packing.pragma(panel, "loop_partition_hint")
         packing.unroll(packing.split(r, factor=min(p.lanes, p.d))[1])  # squares of elements are transposed in registers
         _schedule_packing(cfg, packing, [*axes, panel], (stage, head) if whole else None)
     if of.across is not None:
         packing = s[of.across]
         _schedule_packing(cfg, packing, packing.op.axis[:3], (stage, head) if whole else None)
     threads.share(cfg, stage, head if whole else outer)
-    return outer
+    return outer, inner, c
 
 
 def _schedule_packing(
@@ -107,12 +117,18 @@ def _schedule_made(p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -
     stage = s[of.made]
     b, x, i, c = stage.op.axis
     (t,) = stage.op.reduce_axis
+    stage.reorder(b, x, t, i, c)
+    return t, _schedule_tiles(p, blocks, stage, i, c)
+
+
+def _schedule_tiles(p: Attention, blocks: Blocks, stage: te.Stage, i: te.IterVar, c: te.IterVar) -> te.IterVar:
+    """Cut the innermost loops over rows and columns into register tiles; return the loop around one."""
     io, ii = stage.split(i, factor=blocks.mr)
     co, ci = stage.split(c, factor=blocks.columns)
     cv, lanes = stage.split(ci, factor=p.lanes)
-    stage.reorder(b, x, t, io, co, ii, cv, lanes)
+    stage.reorder(io, co, ii, cv, lanes)
     write_out(stage, lanes, (cv,))
-    return t, co
+    return co
 
 
 def _schedule_scores(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> None:
@@ -120,6 +136,7 @@ def _schedule_scores(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te
     *lead, i, j = stage.op.axis
     io, ii = stage.split(i, factor=blocks.mr)
     jo, ji = stage.split(j, factor=blocks.width)
+    stage.pragma(jo, "loop_partition_hint")  # masks and narrower tiles are for the last keys alone
     *_, i, j = tile.op.axis
     (r,) = tile.op.reduce_axis
     if blocks.is_packed:
@@ -137,6 +154,15 @@ def _schedule_scores(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te
         tile.reorder(ro, ri, i, j, lanes)
         write_out(tile, lanes, (ri, i, j))
     tile.compute_at(stage, io)
+
+
+def _schedule_vectors(blocks: Blocks, stage: te.Stage) -> None:
+    """Reduce the vectors of several rows side by side: one row would wait for each of its steps."""
+    *lead, i, lanes = stage.op.axis
+    (j,) = stage.op.reduce_axis
+    io, ii = stage.split(i, factor=blocks.mr)
+    stage.reorder(*lead, io, j, ii, lanes)
+    write_out(stage, lanes, (ii,))
 
 
 def _schedule_parts(cfg: pb.TemplateConfig, p: Attention, s: te.TESchedule, of: Stages) -> None:

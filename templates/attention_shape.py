@@ -89,6 +89,10 @@ class Attention(AttentionSizes):
             return head // self.group, head % self.group * self.n_q + query
         return head, query
 
+    def reads_values(self, columns: int) -> bool:
+        """Decide whether the values lie as tiles of so many vectors read them: whole rows, one behind the other."""
+        return self.layout.axes.endswith("ND") and self.d_v <= columns * self.lanes
+
     def last_key(self, row: te.Expr) -> te.Expr:
         """Return the last key that a row sees, with a causal mask."""
         return (row % self.n_q if self.is_folded else row) + (self.n_k - self.n_q)

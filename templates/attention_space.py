@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import pegbox as pb
@@ -28,7 +29,10 @@ _BLOCKS = (32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
 _FEW_ROWS = 16  # the most rows for which packing the keys may not pay
 _WHOLE = 2048  # the most keys in a single block
 _PARTIAL = 1.1  # the time of tiles, the last of which has fewer columns
-_SOFTMAX, _RESCALING = 30.0, 16.0  # half cycles for a vector of scores, and for one of the output after each block
+# Multiply-adds that take as long as: a vector of scores, more if it has left the first cache, or if few rows wait for
+# each step; rescaling a vector of the output after a block, and computing the factors for that; packing a vector of
+# values; the ends of a register tile.
+_SOFTMAX, _SPILLED, _WAITING, _RESCALING, _RECURRENCE, _PACKING, _TILE = 16.0, 1.5, 24.0, 8.0, 60.0, 6.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,9 @@ def declare(cfg: pb.TemplateConfig, p: Attention) -> None:
     ways = [DOT, PACKED] if 1 < p.rows <= _FEW_ROWS else [DOT] if p.rows == 1 else [PACKED]
     if len(ways) > 1:
         cfg.define_knob("keys", ways)
-    if p.rows > _FEW_ROWS:
-        cfg.define_knob("values", [PACKED, PLAIN])
     first = _first(p, ways[0] == PACKED)
+    if p.rows > _FEW_ROWS:
+        cfg.define_knob("values", [PLAIN, PACKED] if p.reads_values(first.columns) else [PACKED, PLAIN])
     rows = [r for r in _ROWS if r <= p.rows and fits_registers(p.target, r, 1)]
     keys, columns = (_widths(-(-extent // p.lanes)) for extent in (p.n_k, p.d_v))
     cfg.define_knob("mr", _from(first.mr, rows))
@@ -85,58 +89,86 @@ class _First(NamedTuple):
 
 @cache
 def _first(p: Attention, packed: bool) -> _First:
-    """Choose the values with the least estimated time of a row, rows and keys beyond the last included."""
+    """Choose the values with the least estimated time; among equals, small blocks of wide tiles."""
     found = []
     keys, columns = (_widths(-(-extent // p.lanes)) for extent in (p.n_k, p.d_v))
     for mr in _ROWS:
         if mr > p.rows or not fits_registers(p.target, mr, 1):
             continue
         fitting = [v for v in VECTORS if fits_registers(p.target, mr, v) or mr * v == 1]
-        made, c = min((_products(p, mr, c), c) for c in columns if c in fitting)
-        scores = [
-            (_scores(p, mr, v, block, packed=packed), v, block)
-            for v in keys
-            for block in _blocks(p)
-            if v in fitting and (not _needs_balance(p) or (is_balanced(mr, v) and mr * v >= min(LATENCY, p.rows)))
-        ]
-        if not scores:
-            continue
-        least, v, block = min(scores)
-        room = _room(p) // (2 * mr * _keys(p, block, v * (p.lanes if packed else 1)))
-        tiles = min(
-            (n for n in _TILES if n == 1 or (n <= room and (n - 1) * mr < p.rows)),
-            key=lambda n: (-(-p.rows // (mr * n)) * n * (1 + 0.02 / n), n),
-        )
-        total = (made + least) * -(-p.rows // (mr * tiles)) * tiles * mr
-        found.append((total, _First(mr, v, c, tiles, block)))
-    return min(found)[1]
+        products, c = min((_products(p, mr, c), -c) for c in columns if c in fitting)
+        tiles = [n for n in _TILES if n == 1 or (n - 1) * mr < p.rows]
+        for v, block in product(keys, _blocks(p)):
+            if v in fitting and (not _needs_balance(p) or (is_balanced(mr, v) and mr * v >= min(LATENCY, p.rows))):
+                size = _keys(p, block, _step(p, v, packed=packed))
+                softmax, n = min((_softmax(p, mr, n, size), n) for n in tiles if n == 1 or _is_near(p, mr * n, size))
+                total = products + _scores(p, mr, v, size, packed=packed) + softmax
+                found.append((total, mr * n, -v, c, mr, n, block))
+    _, _, v, c, mr, n, block = min(found)
+    return _First(mr, -v, -c, n, block)
 
 
-def _room(p: Attention) -> int:
-    """Return the elements that half of the first cache holds: a panel of values; scores and their exponentials."""
-    return p.target.caches.l1 // (2 * p.itemsize)
+def _step_cost(rows: int, vectors: int) -> float:
+    """Prefer tiles that leave some registers, and have a few accumulators more than needed."""
+    return step_cost(rows, vectors) + 0.02 * LATENCY + 0.0006 * (rows * vectors) ** 2
+
+
+def _row_tiles(p: Attention, mr: int) -> list[tuple[int, int]]:
+    """List the heights of register tiles, and how many there are of each."""
+    whole, rest = divmod(p.rows, mr)
+    return [(mr, whole), *([(rest, 1)] if rest else [])]
 
 
 def _products(p: Attention, mr: int, columns: int) -> float:
-    """Estimate the time of a row's products with the values."""
+    """Estimate the time of the products with the values."""
     whole = -(-p.d_v // (columns * p.lanes))
     partial = 1.0 if p.d_v % (columns * p.lanes) == 0 else _PARTIAL
-    return partial * p.n_k * whole * step_cost(mr, columns) / mr
+    steps = partial * _seen(p, 1) * whole
+    packing = 0.0 if p.reads_values(columns) else _PACKING * p.n_k * -(-p.d_v // p.lanes) / p.group
+    return packing + sum(
+        count * (steps * _step_cost(rows, columns) + whole * _TILE) for rows, count in _row_tiles(p, mr)
+    )
 
 
-def _scores(p: Attention, mr: int, vectors: int, block: int, *, packed: bool) -> float:
-    """Estimate the time of a row's scores, their exponentials, and the rescaling after each block."""
-    width = vectors * p.lanes if packed else vectors
-    keys = _keys(p, block, width if packed else math.lcm(width, p.lanes))
-    count: float = -(-p.n_k // keys)
-    if p.causal and not p.is_folded:  # blocks beyond the diagonal are left out
-        count = min(count, (p.n_k - p.n_q / 2) / keys + 0.5)
-    rescaling = _RESCALING * -(-p.d_v // p.lanes) * (count if count > 1 else 0.5)
+def _scores(p: Attention, mr: int, vectors: int, keys: int, *, packed: bool) -> float:
+    """Estimate the time of the scores, in blocks of so many keys; the last tile of a block may be narrower."""
+    whole, rest = divmod(-(-keys // p.lanes) if packed else keys, vectors)
     depth = p.d if packed else -(-p.d // p.lanes) + 4  # the lanes are added up at the end
-    whole = keys * count
-    spilled = 1.06 if keys * max(2 * mr, 2 * p.lanes) > _room(p) else 1.0
-    products = whole / width * depth * step_cost(mr, vectors) / mr
-    return (products + whole / p.lanes * _SOFTMAX) * spilled + rescaling
+    total = 0.0
+    for rows, count in _row_tiles(p, mr):
+        # A narrow tile has few accumulators, but those of its neighbours are in flight, too.
+        last = _step_cost(rows, rest) - 0.75 * (step_cost(rows, rest) - rows * rest) if rest else 0.0
+        total += count * (depth * (whole * _step_cost(rows, vectors) + last) + (whole + (rest > 0)) * _TILE)
+    return total * _seen(p, keys) / keys
+
+
+def _softmax(p: Attention, mr: int, tiles: int, keys: int) -> float:
+    """Estimate the time of exponentials, and of rescaling after each block of keys."""
+    rows = mr * tiles
+    seen = _seen(p, keys, rows)
+    spilled = _SPILLED if 2 * rows * keys * p.itemsize > p.target.caches.l1 else 0.0
+    waiting = _WAITING / mr if mr < 4 else 0.0
+    of_row = seen / p.lanes * (_SOFTMAX + spilled + waiting)
+    if keys < p.n_k:  # the recurrence is computed in vectors of rows, if a block has as many
+        steps = -(-rows // p.lanes) / rows if rows >= p.lanes else 1.0
+        of_row += (_RESCALING * -(-p.d_v // p.lanes) + _RECURRENCE * steps) * seen / keys
+    return -(-p.rows // rows) * rows * of_row
+
+
+def _seen(p: Attention, keys: int, rows: int = 1) -> float:
+    """Return the keys that a row meets on average, with blocks of so many; blocks beyond the diagonal are left out."""
+    whole = -(-p.n_k // keys) * keys
+    return min(whole, p.n_k - p.n_q / 2 + (keys + rows) / 2) if p.causal and not p.is_folded else whole
+
+
+def _step(p: Attention, vectors: int, *, packed: bool) -> int:
+    """Return the number that the keys of a block are a multiple of."""
+    return vectors * p.lanes if packed else math.lcm(vectors, p.lanes)
+
+
+def _is_near(p: Attention, rows: int, keys: int) -> bool:
+    """Decide whether the scores of a block stay in the second cache."""
+    return rows * keys * p.itemsize <= p.target.caches.l2 // 4
 
 
 def _blocks(p: Attention) -> list[int]:
@@ -147,8 +179,9 @@ def _blocks(p: Attention) -> list[int]:
 
 
 def _keys(p: Attention, block: int, step: int) -> int:
-    """Return the keys of a block, a multiple of `step`."""
+    """Return the keys of a block: a multiple of `step`, or of a vector if there is a single block."""
     count = -(-p.n_k // block) if block else 1
+    step = step if count > 1 else p.lanes
     return -(-p.n_k // (count * step)) * step
 
 
@@ -178,7 +211,7 @@ def blocks_of(c: KnobValues, p: Attention) -> Blocks:
     """Return the sizes that a configuration gives."""
     packed, mr = _way(c, p) == PACKED, c["mr"].val
     width = c["vectors"].val * (p.lanes if packed else 1)
-    keys = _keys(p, c["block"].val, width if packed else math.lcm(width, p.lanes))
+    keys = _keys(p, c["block"].val, _step(p, c["vectors"].val, packed=packed))
     columns, packs_values = c["columns"].val * p.lanes, p.rows > _FEW_ROWS and c["values"].val == PACKED
     return Blocks(mr, mr * c["tiles"].val, keys, width, columns, packed, packs_values, packed and not p.is_folded)
 
@@ -217,7 +250,7 @@ def _constrain(cfg: pb.TemplateConfig, p: Attention, ways: list[str]) -> None:
 
     def stays_in_cache(c: pb.Config) -> bool:
         sizes = blocks_of(c, p)
-        return bool(c["tiles"].val == 1 or sizes.rows * sizes.keys * p.itemsize <= p.target.caches.l2 // 4)
+        return bool(c["tiles"].val == 1 or _is_near(p, sizes.rows, sizes.keys))
 
     cfg.add_constraint(
         stays_in_cache,

@@ -6,9 +6,12 @@ several results of a tile need are loaded once.
 
 - NHWC: vectors run along the channels. Nothing is copied: the filter's rows and columns that lie in the border are left
   out, for which loops are cut there (`where`).
-- NCHW: vectors run along a row. The image is read as it is, and the border left out, or (`copy`) the image of each
-  channel is first copied with its border of zeros while it is in the closest cache; with a stride, columns that a
-  vector of results reads lie together in the copy ("phases").
+- NCHW: vectors run along a row, the last of which may reach beyond its end. The image is read as it is, with zeros in
+  place of the columns of the border and without its rows, or (`copy`) the image of each channel is first copied with
+  its border of zeros while it is in the closest cache; with a stride, columns that a vector of results reads lie
+  together in the copy ("phases"). Without a copy, tiles of whole rows take every second column from a row of the input
+  in registers, where each element is loaded once. Vectors of half a register's width (`lanes`) waste less at the ends
+  of rows, and fewer of their loads cross a line of the cache.
 """
 
 from __future__ import annotations
@@ -31,8 +34,17 @@ STRIP = "yxc"
 _ORDERS = (STRIP, "ycx", "cyx")
 """The orders of the loops over tiles of NHWC, outermost first: rows, pixels of a row, channels."""
 
-_FIELDS = {"tile_h": "height", "tile_w": "width", "vectors": "vectors"}
+_FIELDS = {"tile_h": "height", "tile_w": "width", "vectors": "vectors", "lanes": "lanes"}
 _HEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8)
+_ROWS = (*_HEIGHTS, 10, 12, 14, 16)
+"""The heights of NCHW's tiles, which may be one vector wide: more rows of results read a row of the input at once."""
+
+_ROWS_BODY = 400
+"""The most multiply-adds of NCHW's innermost body: then a row of the input is loaded once for all that read it."""
+
+_NARROWED = 512
+"""The bits of registers whose halves are vectors, too."""
+
 _WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 14)
 _VECTORS = (1, 2, 3, 4, 6, 8)
 _FEWEST = 4
@@ -44,11 +56,14 @@ _OTHERS = 2
 
 @dataclass(frozen=True)
 class _Stages:
-    """The result, the tile that it is stored from, and the copy of an image with its border (of NCHW)."""
+    """The result and the tile that it is stored from; of NCHW also the copy of an image with its border, or the stages
+    that hold a row of the input, the one that the tile reads first.
+    """
 
     out: te.Tensor
     tile: te.Tensor
-    copied: te.Tensor | None
+    copied: te.Tensor | None = None
+    row: tuple[te.Tensor, ...] = ()
 
 
 @pb.template("depthwise_conv2d")
@@ -123,7 +138,9 @@ def _declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
         cfg.define_knob("order", list(_ORDERS) if conv.c > conv.lanes else [STRIP])
     else:
         cfg.define_knob("copy", [False, True])
-    names = "tile_h", "tile_w", *(["vectors"] if _is_last(conv) else [])
+        if len(_vector_sizes(conv)) > 1:
+            cfg.define_knob("lanes", _vector_sizes(conv))
+    names = [name for name in _FIELDS if name in cfg.space.knobs]
     sizes = {tuple(getattr(tile, _FIELDS[name]) for name in names): tile.accumulators for tile in found}
     cfg.add_constraint(
         lambda c: tuple(c[name].val for name in names) in sizes,
@@ -136,11 +153,11 @@ def _declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
             reads=(*names, "order"),
             message="an order of loops has one name",
         )
-    taps = math.prod(conv.kernel)
+    taps, body = math.prod(conv.kernel), BODY if _is_last(conv) else _ROWS_BODY
     cfg.add_constraint(
-        lambda c: not c["unroll_kh"].val or taps * sizes.get(tuple(c[name].val for name in names), 0) <= BODY,
+        lambda c: not c["unroll_kh"].val or taps * sizes.get(tuple(c[name].val for name in names), 0) <= body,
         reads=(*names, "unroll_kh"),
-        message=f"the innermost body has at most {BODY} multiply-adds",
+        message=f"the innermost body has at most {body} multiply-adds",
     )
 
 
@@ -157,26 +174,35 @@ def _is_last(conv: Conv) -> bool:
     return conv.layout == "NHWC"
 
 
+def _vector_sizes(conv: Conv) -> list[int]:
+    """Return the elements of a vector of pixels: a register of them, or half of it where that is wide."""
+    half = conv.lanes // 2
+    if conv.target.vector_bits < _NARROWED:
+        return [conv.lanes]
+    return [conv.lanes, half] if half < conv.out[1] else [half]
+
+
 class _Tile(NamedTuple):
-    """`height` × `width` pixels, by `vectors` vectors of channels (NHWC), or in `vectors` vectors a row (NCHW)."""
+    """`height` × `width` pixels, by `vectors` vectors of channels (NHWC), or in vectors of `lanes` pixels (NCHW)."""
 
     height: int
     width: int
     vectors: int
+    lanes: int
     accumulators: int
 
 
 def _tiles(conv: Conv) -> frozenset[_Tile]:
     """Return the tiles whose accumulators leave registers for taps and elements, and are enough to hide latency."""
-    heights = [h for h in _HEIGHTS if conv.out[0] % h == 0]
+    heights = [h for h in (_HEIGHTS if _is_last(conv) else _ROWS) if conv.out[0] % h == 0]
     if _is_last(conv):
         widths = [w for w in _WIDTHS if w <= conv.out[1]]
         vectors = [v for v in _VECTORS if v == 1 or (v - 1) * conv.lanes < conv.c]
-        tiles = [_Tile(h, w, v, h * w * v) for h, w, v in itertools.product(heights, widths, vectors)]
+        tiles = [_Tile(h, w, v, conv.lanes, h * w * v) for h, w, v in itertools.product(heights, widths, vectors)]
     else:
-        counts = {w: w // conv.lanes for w in _row_pieces(conv)}
-        tiles = [_Tile(h, w, v, h * v) for h, (w, v) in itertools.product(heights, counts.items())]
-    fitting = [tile for tile in tiles if tile.accumulators <= _room(conv, tile.vectors if _is_last(conv) else 1)]
+        pieces = [(w, lanes) for lanes in _vector_sizes(conv) for w in _row_pieces(conv, lanes)]
+        tiles = [_Tile(h, w, 1, lanes, h * w // lanes) for h, (w, lanes) in itertools.product(heights, pieces)]
+    fitting = [tile for tile in tiles if tile.accumulators <= _room(conv, tile.vectors)]
     most = max(tile.accumulators for tile in fitting)
     return frozenset(tile for tile in fitting if tile.accumulators >= min(_FEWEST, most))
 
@@ -186,10 +212,10 @@ def _room(conv: Conv, vectors: int) -> int:
     return max(conv.target.vector_registers - _OTHERS - conv.kernel[1] * vectors, _FEWEST)
 
 
-def _row_pieces(conv: Conv) -> list[int]:
+def _row_pieces(conv: Conv, lanes: int) -> list[int]:
     """Return widths of whole vectors, those that divide a row where there are any: their stores need no masks."""
     room = _room(conv, 1)
-    pieces = [v * conv.lanes for v in range(1, room + 1) if v == 1 or (v - 1) * conv.lanes < conv.out[1]]
+    pieces = [v * lanes for v in range(1, room + 1) if v == 1 or (v - 1) * lanes < conv.out[1]]
     return [w for w in pieces if conv.out[1] % w == 0] or pieces
 
 
@@ -197,6 +223,8 @@ def _row_pieces(conv: Conv) -> list[int]:
 
 
 def _computed(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> _Stages:
+    if _reads_rows(cfg, conv):
+        return _from_rows(cfg, conv, data, weight)
     kh, kw = (te.reduce_axis((0, size), name=name) for size, name in zip(conv.kernel, ("kh", "kw"), strict=True))
     copied = None if _is_last(conv) or not cfg["copy"].val else _copied(cfg, conv, data)
     (sy, sx), (dy, dx) = conv.stride, conv.dilation
@@ -209,13 +237,56 @@ def _computed(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Te
             return te.sum(value * factor, axis=[kh, kw])
         at = [y * sy + kh * dy - conv.padding[0], x * sx + kw * dx - conv.padding[1]]
         value = data(*conv.at(n, c, *at))
-        tests: list[te.Expr] = []
-        for place, before, after, size in zip(at, conv.padding, conv.padding_after, conv.size, strict=True):
-            tests += [place >= 0] * (before > 0) + [place < size] * (after > 0)
-        return te.sum(value * factor, axis=[kh, kw], where=te.all(*tests) if tests else None)
+        rows, columns = _inside(conv, 0, at[0]), _inside(conv, 1, at[1])
+        if _is_last(conv) or 2 * cfg["tile_w"].val < conv.out[1]:
+            rows += columns  # loops are cut there
+        elif columns:
+            value = te.if_then_else(te.all(*columns), value, te.const(0, conv.dtype))
+        return te.sum(value * factor, axis=[kh, kw], where=te.all(*rows) if rows else None)
 
     tile = te.compute(conv.out_shape, element, name="tile")
     return _Stages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, copied)
+
+
+def _from_rows(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> _Stages:
+    """Return stages that read the input row by row, the even and odd columns of a row as vectors in registers.
+
+    The sum of a tile goes over the rows of the input that the tile reads, and leaves out those that a result does not.
+    """
+    height, (sy, sx), dx, zero = cfg["tile_h"].val, conv.stride, conv.dilation[1], te.const(0, "int64")
+    row = te.reduce_axis((0, (height - 1) * sy + conv.reach[0] + 1), name="row")
+    kw = te.reduce_axis((0, conv.kernel[1]), name="kw")
+    rows, columns = (conv.out[0] - 1) * sy + conv.reach[0] + 1, conv.out[1] + conv.reach[1] // sx
+    line = te.compute(
+        (conv.n, conv.c, rows, columns * sx),
+        lambda n, c, y, x: padded(conv, data, (rows - 1, columns * sx - 1), n, c, y, x),
+        name="line",
+    )
+    phases = te.compute(
+        (conv.n, conv.c, rows, sx, columns), lambda n, c, y, p, x: line(n, c, y, x * sx + p), name="phases"
+    )
+
+    def element(n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
+        at, kh = y // height * height * sy + row, row - y % height * sy
+        tests = [kh >= 0, kh < conv.kernel[0], *_inside(conv, 0, at - conv.padding[0])]
+        value = phases(n, c, at, kw * dx % sx, x + kw * dx // sx)
+        return te.sum(value * weight(*conv.weight_at(c, zero, kh, kw)), axis=[row, kw], where=te.all(*tests))
+
+    tile = te.compute(conv.out_shape, element, name="tile")
+    return _Stages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, None, (phases, line))
+
+
+def _inside(conv: Conv, axis: int, at: te.Expr) -> list[te.Expr]:
+    """Return the tests that a row (axis 0) or column (1) needs to be one of the image."""
+    before, after = conv.padding[axis], conv.padding_after[axis]
+    return [at >= 0] * (before > 0) + [at < conv.size[axis]] * (after > 0)
+
+
+def _reads_rows(cfg: pb.TemplateConfig, conv: Conv) -> bool:
+    """Decide whether every second column is picked in registers: where a tile has whole rows, and is written out."""
+    if _is_last(conv) or cfg["copy"].val or not cfg["unroll_kh"].val:
+        return False
+    return conv.stride[1] == 2 and conv.dilation[0] == 1 and cfg["tile_w"].val >= conv.out[1]
 
 
 def _copied(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor) -> te.Tensor:
@@ -243,10 +314,30 @@ def _scheduled(cfg: pb.TemplateConfig, conv: Conv, stages: _Stages) -> te.TESche
     s[stages.tile].compute_at(s[stages.out], place)
     *outer, last = s[stages.tile].op.axis
     kh, kw = s[stages.tile].op.reduce_axis
-    vectors, lanes = s[stages.tile].split(last, factor=conv.lanes)
-    s[stages.tile].reorder(kh, *outer, kw, vectors, lanes)
+    vectors, lanes = s[stages.tile].split(last, factor=_lanes(cfg, conv))
+    if stages.row:
+        _place_row(cfg, s, conv, stages, kh)
+        s[stages.tile].reorder(kh, kw, *outer, vectors, lanes)
+    else:
+        s[stages.tile].reorder(kh, *outer, kw, vectors, lanes)
     write_out(s[stages.tile], lanes, [*([kh] if cfg["unroll_kh"].val else []), *outer, kw, vectors])
     return s
+
+
+def _place_row(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: _Stages, row: te.IterVar) -> None:
+    """Compute a row of the input where the tile reads it, in whole vectors."""
+    for tensor in stages.row:
+        stage = s[tensor]
+        stage.set_scope("local")
+        stage.compute_at(s[stages.tile], row)
+        *outer, column = stage.op.axis
+        stage.storage_align(outer[-1], _lanes(cfg, conv), 0)
+        vectors, lanes = stage.split(column, factor=_lanes(cfg, conv))
+        write_out(stage, lanes, [*outer, vectors])
+
+
+def _lanes(cfg: pb.TemplateConfig, conv: Conv) -> int:
+    return int(cfg["lanes"].val) if "lanes" in cfg.space.knobs else conv.lanes
 
 
 def _channel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: _Stages) -> te.IterVar:
@@ -271,7 +362,7 @@ def _pixel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages:
     n, c, y, x = out.op.axis
     yt, yi = out.split(y, factor=cfg["tile_h"].val)
     xt, xi = out.split(x, factor=cfg["tile_w"].val)
-    xv, xl = out.split(xi, factor=conv.lanes)
+    xv, xl = out.split(xi, factor=_lanes(cfg, conv))
     out.reorder(n, c, yt, xt, yi, xv, xl)
     write_out(out, xl, [yi, xv])
     image = out.fuse(n, c)
@@ -280,5 +371,5 @@ def _pixel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages:
         copying = s[stages.copied]
         copying.compute_at(out, image)
         *_, column = copying.op.axis
-        copying.vectorize(copying.split(column, factor=conv.lanes)[1])
+        copying.vectorize(copying.split(column, factor=_lanes(cfg, conv))[1])
     return xt

@@ -68,13 +68,15 @@ def attention(
     return compute(axes.shape(p.batch, p.heads, p.n_q, p.d_v), element, name=name)
 
 
-def biased(score: Expr, bias: Tensor | None, at: Sequence[Expr]) -> Expr:
+def biased(score: Expr, bias: Tensor | None, at: Sequence[Expr], *, factor: float = 1.0) -> Expr:
     """Add the bias of a place to a score; a sum below `LOWEST_SCORE` is replaced by it.
 
     Args:
         bias: broadcast along axes of one element; None for no bias.
+        factor: the factor of the bias, as the score has it already.
     """
     if bias is None:
         return score
     places = [const(0, "int64") if extent == 1 else i for extent, i in zip(bias.shape, at, strict=True)]
-    return maximum(score + bias(*places), const(LOWEST_SCORE[bias.dtype], bias.dtype))
+    summand = bias(*places) if factor == 1.0 else bias(*places) * const(factor, bias.dtype)
+    return maximum(score + summand, const(LOWEST_SCORE[bias.dtype], bias.dtype))

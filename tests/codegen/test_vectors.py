@@ -14,6 +14,7 @@ from lowered_programs import (
     SERIAL,
     UNROLLED,
     VECTORIZED,
+    WIDE,
     alloc,
     check,
     function,
@@ -252,6 +253,46 @@ def test_padding_reads_nothing_outside() -> None:
     body = loop("i", 39, lambda i: put(c, i, select((i >= 1) & (i < 38), get(a, i - 1), ZERO)), VECTORIZED)
     check(function([a, c], [c], body))
     check(function([a, c], [c], loop("i", 39, lambda i: put(c, i, select((i >= 1) & (i < 38), get(a, i - 1), ZERO)))))
+
+
+@pytest.mark.parametrize(("other", "selects"), [(0.0, 0), (-0.0, 1), (1.0, 1)])
+def test_a_masked_load_makes_the_zeros_of_padding(other: float, selects: int) -> None:
+    a, c = Buffer("a", (14,)), Buffer("c", (16,))
+    padded = lambda i: select((i >= 1) & (i < 15), get(a, i - 1), const(other, "float32"))  # noqa: E731
+    func = function([a, c], [c], loop("i", 16, lambda i: put(c, i, padded(i)), VECTORIZED))
+    check(func)
+    text = emit(func, WIDE).ll
+    assert "llvm.masked.load" in text
+    assert text.count(" select <16 x i1>") == selects
+
+
+def shifted_lines(start: int, stride: int, *, lanes: int = 16) -> Function:
+    """A line of 48 in a buffer of its own; c[i] = line[start + i · stride]."""
+    a, c, line = Buffer("a", (48,)), Buffer("c", (lanes,)), Buffer("line", (48,))
+    fill = loop(
+        "v", 3, lambda v: loop("i", 16, lambda i: put(line, v * 16 + i, get(a, v * 16 + i)), VECTORIZED), UNROLLED
+    )
+    use = loop("j", lanes, lambda j: put(c, j, get(line, j * stride + start)), VECTORIZED)
+    return function([a, c], [c], alloc(line, seq(fill, use)))
+
+
+@pytest.mark.parametrize(
+    ("start", "stride"), [(0, 1), (1, 1), (15, 1), (31, 1), (0, 2), (1, 2), (2, 2), (17, 2), (47, -1), (40, -2), (0, 3)]
+)
+def test_lanes_across_vectors_of_a_register_tile_are_picked_in_registers(start: int, stride: int) -> None:
+    func = shifted_lines(start, stride)
+    check(func)
+    text = assembly(emit(func, WIDE)).split("kernel__timed")[0]
+    assert "rsp" not in text
+
+
+def test_a_line_at_a_changing_place_stays_in_memory() -> None:
+    a, c, line = Buffer("a", (48,)), Buffer("c", (8, 16)), Buffer("line", (48,))
+    fill = loop("i", 48, lambda i: put(line, i, get(a, i)), VECTORIZED)
+    use = loop("j", 8, lambda j: loop("i", 16, lambda i: put(c, j, i, get(line, i + j)), VECTORIZED))
+    func = function([a, c], [c], alloc(line, seq(fill, use)))
+    check(func)
+    assert "rsp" in assembly(emit(func, WIDE)).split("kernel__timed")[0]
 
 
 def test_a_scalar_condition_guards_a_vector_load() -> None:

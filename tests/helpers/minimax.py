@@ -167,6 +167,7 @@ def fits() -> dict[str, Fit]:
 
     return {
         "exp_tail_f32": Fit(exp_tail, -half_ln2, half_ln2, 4, relative(exp_tail)),
+        "exp_tail_sixteenth_f32": Fit(exp_tail, -half_ln2 / 16, half_ln2 / 16, 1, relative(exp_tail)),
         "exp_tail_f64": Fit(exp_tail, -half_ln2, half_ln2, 10, relative(exp_tail)),
         "exp_tail_pow_f32": Fit(exp_tail, -half_ln2, half_ln2, 6, relative(exp_tail)),
         "log_tail_f32": Fit(log_tail, -0.33334, 0.33334, 7, lambda f: f * f + Decimal("0.02")),

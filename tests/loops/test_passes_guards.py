@@ -144,3 +144,23 @@ def test_a_select_does_not_hide_a_divisor_from_memory() -> None:
     s[q].split(s[q].op.axis[0], factor=4)
     func = check_values(s, [x, z])
     run(func, [np.arange(5, dtype="int32"), np.zeros((5, 4), "int32")], poison=0)
+
+
+@pytest.mark.parametrize(("size", "tests"), [(14, 0), (13, 1)])
+def test_a_select_whose_tests_bound_the_index_needs_no_other_one(size: int, tests: int) -> None:
+    """Columns of zeros around a row of 14; where the row is shorter than its test says, the vector keeps its own."""
+    x, w = te.placeholder((3, size), name="X"), te.placeholder((5,), name="W")
+    k, zero = te.reduce_axis((0, 5), "k"), te.const(0, "float32")
+    y = te.compute(
+        (3, 14),
+        lambda r, i: te.sum(te.if_then_else(te.all(i + k >= 2, i + k - 2 < 14), x[r, i + k - 2], zero) * w[k], axis=k),
+        "Y",
+    )
+    z = te.compute((3, 14), lambda r, i: y[r, i] + 1, "Z")
+    s = te.create_schedule(z.op)
+    s[y].compute_at(s[z], s[z].op.axis[0])
+    s[y].vectorize(s[y].split(s[y].op.axis[1], factor=16)[1])
+    text = str(through("guards", s, [x, w, z]))
+    assert text.count("if i.inner < 14") == tests
+    if size == 14:
+        check_values(s, [x, w, z])

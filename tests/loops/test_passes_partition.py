@@ -47,6 +47,21 @@ def test_full_tiles_and_tails_run_without_tests(golden: Any) -> None:
     golden(func)
 
 
+def test_an_unrolled_loop_whose_tests_are_of_numbers_is_left_whole() -> None:
+    """Written out, its tests decide themselves; of serial loops they don't."""
+
+    def cut(kind: ForKind) -> int:
+        i, j = Var("i"), Var("j")
+        x, y = Buffer("X", (9,), "int32"), Buffer("Y", (6, 4), "int32")
+        store = Store(y, (i, j), Load(x, (add(i, j),)))
+        inner = For(j, 4, If(compare("lt", add(i, j), index(6)), store), kind)
+        func = Function("f", (x, y), (y,), For(i, 6, inner, ForKind.UNROLLED))
+        return sum(isinstance(node, For) and node.var.name == "i" for node in walk(partition_loops(func).body))
+
+    assert cut(ForKind.UNROLLED) == 1
+    assert cut(ForKind.SERIAL) > 1
+
+
 def test_two_tails_make_four_parts(golden: Any) -> None:
     x = te.placeholder((9, 10), name="X")
     y = te.compute((9, 10), lambda i, j: x[i, j] + 1, "Y")
@@ -126,6 +141,54 @@ def test_a_rare_test_is_not_worth_a_copy_of_the_loop() -> None:
     often = For(j, 64, Store(out, (j,), as_expr(2.0)))
     func = Function("f", (out,), (out,), For(i, 8, seq(rare, often)))
     assert str(partition_loops(func)) == str(func)
+
+
+def padded(extent: int, width: int, *, hint: bool) -> Any:
+    """Pack into panels; what lies beyond the last element is zero."""
+    x = te.placeholder((extent,), name="X")
+    count = -(-extent // width)
+    y = te.compute(
+        (count, width),
+        lambda i, j: te.if_then_else(i * width + j < extent, x[i * width + j], te.const(0, "float32")),
+        "Y",
+    )
+    s = te.create_schedule(y.op)
+    s[y].vectorize(y.op.axis[1])
+    if hint:
+        s[y].pragma(y.op.axis[0], "loop_partition_hint")
+    return s, [x, y]
+
+
+def test_padding_is_for_the_last_panel_alone_with_a_hint(golden: Any) -> None:
+    golden(check_values(*padded(70, 16, hint=True)))
+
+
+def test_without_a_hint_all_panels_choose() -> None:
+    (loop,) = [n for n in walk(check_values(*padded(70, 16, hint=False)).body) if isinstance(n, For) and n.extent == 5]
+    assert "select" in str(loop)
+
+
+def test_a_loop_whose_choices_depend_on_others_stays_whole() -> None:
+    x = te.placeholder((6, 8), name="X")
+    y = te.compute((6, 8), lambda i, j: te.if_then_else(j <= i, x[i, j], te.const(0, "float32")), "Y")
+    s = te.create_schedule(y.op)
+    s[y].pragma(y.op.axis[1], "loop_partition_hint")
+    assert [n.extent for n in walk(check_values(s, [x, y]).body) if isinstance(n, For)] == [6, 8]
+
+
+@pytest.mark.parametrize("hint", [True, False])
+def test_with_a_hint_a_tail_computes_only_what_it_needs(hint: bool) -> None:
+    """There is room for a whole tile, which without the hint is computed, because that needs no test."""
+    x, k = te.placeholder((16, 3), name="X"), te.reduce_axis((0, 3), "k")
+    y = te.compute((14,), lambda i: te.sum(x[i, k], axis=k), "Y")
+    z = te.compute((14,), lambda i: y[i] * 2.0, "Z")
+    s = te.create_schedule(z.op)
+    outer, _ = s[z].split(z.op.axis[0], factor=4)
+    s[y].compute_at(s[z], outer)
+    if hint:
+        s[z].pragma(outer, "loop_partition_hint")
+    tail = str(check_values(s, [x, z])).rpartition("alloc")[2]
+    assert ("range(4)" in tail) is not hint
 
 
 def nest(body: Stmt, *loops: tuple[Var, int]) -> Stmt:

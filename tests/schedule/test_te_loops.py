@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from te_values import check_values, grid, matmul, scheduled
 
+import pegbox as pb
 from pegbox import te
 from pegbox.errors import ScheduleError
 from pegbox.schedule.te.replay import lower_te, replay
@@ -55,6 +56,42 @@ def test_te_split_beyond_the_extent_makes_no_empty_iterations(option: str, numbe
     check_values(s, [a, b])
     sch = replay(s, [a, b])
     assert [sch.extent(loop) for loop in sch.get_loops("B")] == [6, outer.extent, inner.extent]
+
+
+def test_te_vectors_of_an_intermediate_are_whole(golden: Any) -> None:
+    """A region of 14 is computed as 16, in a buffer of 16; the result is not."""
+    a = te.placeholder((3, 14), name="A")
+    b = te.compute((3, 14), lambda i, j: a[i, j // 2] + 1, "B")
+    c = te.compute((3, 14), lambda i, j: b[i, j] * 2, "C")
+    s = te.create_schedule(c.op)
+    s[b].compute_at(s[c], s[c].op.axis[0])
+    for tensor in (b, c):
+        s[tensor].vectorize(s[tensor].split(s[tensor].op.axis[1], factor=16)[1])
+    check_values(s, [a, c])
+    golden(pb.lower(s, [a, c]))
+
+
+@pytest.mark.parametrize(("size", "region", "made"), [(5, 5, 8), (8, 8, 8), (9, 9, 16), (1, 1, 1), (20, 5, 5)], ids=str)
+def test_te_a_vector_is_whole_where_its_region_is(size: int, region: int, made: int) -> None:
+    """Eight of sixteen lanes are a vector of their own. Of a part, the elements beyond belong to the next one."""
+    a = te.placeholder((2, size), name="A")
+    b = te.compute((2, size), lambda i, j: a[i, j // 2] + 1, "B")
+    c = te.compute((2, size), lambda i, j: b[i, j] * 2, "C")
+    s = te.create_schedule(c.op)
+    s[b].compute_at(s[c], s[c].split(s[c].op.axis[1], factor=region)[0])
+    s[b].vectorize(s[b].split(s[b].op.axis[1], factor=16)[1])
+    check_values(s, [a, c])
+    assert pb.lower(s, [a, c]).allocations["B"][0] == (1, made)
+
+
+def test_te_serial_loops_over_a_region_are_as_long_as_it() -> None:
+    a = te.placeholder((5,), name="A")
+    b = te.compute((5,), lambda i: a[i] + 1, "B")
+    c = te.compute((3, 5), lambda i, j: b[j] * 2, "C")
+    s = te.create_schedule(c.op)
+    s[b].compute_at(s[c], s[c].op.axis[0])
+    s[b].split(s[b].op.axis[0], factor=16)
+    assert pb.lower(s, [a, c]).allocations["B"][0] == (5,)
 
 
 def test_te_split_takes_numpy_integers() -> None:

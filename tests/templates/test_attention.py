@@ -105,6 +105,27 @@ def test_scores_of_any_magnitude_keep_their_accuracy(size: float) -> None:
     np.testing.assert_allclose(o, softmax_product(q, k, v), atol=2e-3 if size else 1e-5)
 
 
+def test_scores_that_are_not_numbers_spoil_their_rows_alone() -> None:
+    for block in (0, 32):
+        task = pb.create_task("attention", args=(1, 1, 40, 96, 16), target="llvm -num-cores 1")
+        q, k, v, o = arrays_of(task)
+        q[0, 0, 7, 3] = np.nan
+        pb.build(task, config=_config(task, block=block))(q, k, v, o)
+        assert np.isnan(o[0, 0, 7]).all()
+        assert np.isfinite(np.delete(o[0, 0], 7, axis=0)).all()
+
+
+@pytest.mark.parametrize("n_k", [64, 65, 79, 80, 81, 96, 100, 130])
+def test_tiles_that_do_not_divide_the_keys_end_with_narrow_ones(n_k: int) -> None:
+    task = pb.create_task("attention", args=(1, 2, 21, n_k, 16), target="llvm -num-cores 1")
+    q, k, v, o = arrays_of(task)
+    want = softmax_product(q, k, v)
+    for vectors in {c["vectors"].val for c in task.space.iterate()}:
+        o[:] = np.nan
+        pb.build(task, config=_config(task, vectors=vectors, block=0, mr=4, unroll=4))(q, k, v, o)
+        np.testing.assert_allclose(o, want, atol=1e-5)
+
+
 def _config(task: pb.Task, **values: Any) -> pb.Config:
     return next(c for c in task.space.iterate() if all(c[n].val == v for n, v in values.items()))
 

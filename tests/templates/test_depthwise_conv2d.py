@@ -77,11 +77,42 @@ def test_sizes_that_overflow_are_refused(layout: str) -> None:
     ids=["NCHW", "NCHW-direct", "NHWC"],
 )
 def test_programs(layout: str, chosen: dict[str, object], golden: Callable[[object], None]) -> None:
-    """No program tests anything in the main part of the loops."""
+    """No program branches in the main part of the loops."""
     kwargs = {"padding": 1, "layout": layout}
     task = pb.create_task("depthwise_conv2d", (1, 32, 16, 16, 3, 3), kwargs, target="llvm -mcpu=x86-64-v3 -num-cores 1")
     configs = task.space.iterate()
     golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
+
+
+def test_rows_of_a_stride_of_two_are_read_once(golden: Callable[[object], None]) -> None:
+    """Tiles of whole rows pick even and odd columns in registers; wider rows, copies and other strides don't."""
+    kwargs = {"stride": 2, "padding": 2}
+    task = pb.create_task("depthwise_conv2d", (1, 4, 14, 27, 5, 5), kwargs, target="llvm -mcpu=x86-64-v4 -num-cores 1")
+    texts = {c: task.show_ir(c) for c in task.space.iterate()}
+    read = {c for c, text in texts.items() if "phases" in text}
+    assert read == {c for c in texts if c["unroll_kh"].val and not c["copy"].val and c["tile_w"].val >= 14}
+    golden(next(text for c, text in texts.items() if c in read and c["tile_h"].val == 7))
+
+
+def test_the_last_vector_of_a_row_is_whole() -> None:
+    task = pb.create_task(
+        "depthwise_conv2d", (1, 4, 14, 14, 3, 3), {"padding": 1}, target="llvm -mcpu=x86-64-v4 -num-cores 1"
+    )
+    for config in task.space.iterate():
+        text = task.show_ir(config)
+        assert f"tile = alloc(float32[1, 1, {config['tile_h'].val}, {config['tile_w'].val}], local)" in text
+        assert "vectorized range(16)" in text or config["lanes"].val == 8
+
+
+@pytest.mark.parametrize(("width", "lanes"), [(7, 1), (8, 1), (9, 2), (112, 2)])
+def test_half_vectors_are_a_choice_where_whole_ones_differ(width: int, lanes: int) -> None:
+    """AVX-512 has registers of 16 floats."""
+    for cpu, most in ("x86-64-v4", 2), ("x86-64-v3", 1):
+        task = pb.create_task(
+            "depthwise_conv2d", (1, 4, 8, width, 3, 3), {"padding": 1}, target=f"llvm -mcpu={cpu} -num-cores 1"
+        )
+        found = len(task.space.knobs["lanes"].content()) if "lanes" in task.space.knobs else 1
+        assert found == min(lanes, most)
 
 
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])

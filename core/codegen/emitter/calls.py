@@ -7,6 +7,7 @@ from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.lltypes import computing, computing_suffix, register, suffix
 from pegbox.codegen.emitter.memory import broadcast
 from pegbox.codegen.targets import features
+from pegbox.codegen.targets.target import Target
 from pegbox.codegen.vector_math import definition
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
@@ -19,12 +20,12 @@ _BITS = {"popcount": "ctpop", "clz": "ctlz"}
 _BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 _SHIFTS = ("shift_left", "shift_right")
 _LIBRARY = (
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "exp10",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp10",
     "log2", "log10", "log1p", "fmod", "hypot",
 )  # fmt: skip
 LIBRARY_SYMBOLS = frozenset(name + ending for name in _LIBRARY for ending in ("", "f"))
 """Functions of C's mathematical library that kernels may call."""
-_MATH = ("exp", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt")
+_MATH = ("exp", "exp2", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt")
 
 
 def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
@@ -51,14 +52,27 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
     elif name in _LLVM:
         result = _llvm_of_floats(frame, _LLVM[name], dtype, lanes, *texts)
     elif name in _MATH:
-        scales = features.has(frame.module.target, "avx512f")
-        result = frame.inlined(definition(name, dtype, lanes or 1, scales=scales), texts, lanes)
+        function = definition(name, dtype, lanes or 1, register_lanes=_register_lanes(frame.module.target))
+        result = frame.inlined(function, texts, lanes)
     elif name in _LIBRARY:
         result = _library(frame, name, dtype, lanes, texts)
     else:
         known = ", ".join((*_LLVM, "abs", *_MATH, *_LIBRARY, *_BITS, *_BITWISE, *_SHIFTS))
         raise CompileError(f"no machine code for the intrinsic {name!r}; known: {known}")
     return Value(result, dtype, lanes)
+
+
+def _register_lanes(target: Target) -> int:
+    """Count the float32s that a permutation picks from, on processors that fuse products with sums."""
+    if not features.has(target, "fma"):
+        return 0
+    return (
+        16
+        if all(features.has(target, name) for name in ("avx512f", "avx512dq"))
+        else 8
+        if features.has(target, "avx2")
+        else 0
+    )
 
 
 def _shifted(frame: Frame, name: str, dtype: str, lanes: int, number: str, count: str) -> str:

@@ -136,7 +136,13 @@ def _select(frame: Frame, expr: Select, chunk: Chunk) -> Value:
         return evaluate(frame, expr.a if cond.text == "true" else expr.b, chunk)
     if not (_is_guarded(frame, expr.a, chunk) or _is_guarded(frame, expr.b, chunk)):
         return arithmetic.select(frame, cond, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
+    if cond.lanes and isinstance(expr.a, Load) and _is_zero(expr.b):
+        return evaluate(frame, expr.a, narrowed(frame, chunk, cond))  # dead lanes of a masked load are zeros
     return _choose(frame, cond, chunk, expr.dtype, partial(evaluate, frame, expr.a), partial(evaluate, frame, expr.b))
+
+
+def _is_zero(expr: Expr) -> bool:
+    return isinstance(expr, Const) and not expr.value and not str(expr.value).startswith("-")
 
 
 def _choose(frame: Frame, cond: Value, chunk: Chunk, dtype: str, a: _Side, b: _Side) -> Value:

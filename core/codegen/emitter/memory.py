@@ -73,6 +73,8 @@ def _loaded(frame: Frame, node: Load, where: Index, chunk: Chunk) -> tuple[str, 
         start = where.const + spread.base
         if spread.offsets is None and mask is None:
             return _load_plain(frame, buffer, where.terms, start, 0), buffer.dtype, 0
+        if mask is None and _spans_registers(frame, buffer, where.terms, start, spread, count):
+            return _load_registers(frame, buffer, start, spread.offsets or ()), buffer.dtype, count
         if spread.dense and mask is None:
             return _load_plain(frame, buffer, where.terms, start, count), buffer.dtype, count
         if spread.dense:
@@ -166,6 +168,34 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
         picks = tuple(o if o < width else width + o - shift for o in offsets)
     ty = register(buffer.dtype, width)
     return frame.op(f"shufflevector {ty} {first}, {ty} {second}, <{count} x i32> {int_vector(picks, 32)}")
+
+
+def _spans_registers(frame: Frame, buffer: Buffer, terms: Terms, start: int, spread: Pattern, count: int) -> bool:
+    """Decide whether lanes lie in several of the vectors that a register tile consists of, at constant places."""
+    if terms or spread.offsets is None or not frame.buffers[buffer].private or count & (count - 1):
+        return False
+    aligned = start - start % count
+    end = -(-(start + spread.span + 1) // count) * count
+    return count < end - aligned <= 3 * count and aligned >= 0 and end <= buffer.size
+
+
+def _load_registers(frame: Frame, buffer: Buffer, start: int, offsets: Offsets) -> str:
+    """Load lanes from two or three vectors of a register tile.
+
+    A load across them would keep the tile in memory.
+    """
+    count = len(offsets)
+    ty, first = register(buffer.dtype, count), start - start % count
+    text, last = _load_plain(frame, buffer, (), first, count), first + count
+    picks = tuple(start + offset - first for offset in offsets)
+    while last <= start + max(offsets):
+        more = _load_plain(frame, buffer, (), last, count)
+        # Lanes that are chosen already stay where they are; others wait.
+        lanes = [pick if pick < 2 * count else 0 for pick in picks]
+        text = frame.op(f"shufflevector {ty} {text}, {ty} {more}, <{count} x i32> {int_vector(tuple(lanes), 32)}")
+        picks = tuple(lane if pick < 2 * count else pick - count for lane, pick in enumerate(picks))
+        last += count
+    return text
 
 
 def _is_near(frame: Frame, buffer: Buffer, spread: Pattern, count: int) -> bool:

@@ -45,8 +45,9 @@ _WITHOUT_SSSE3 = """
 """
 _WITHOUT_SSE41 = f"{_WITHOUT_SSSE3} core2 bonnell atom btver1"
 _MISSING_IN = {
-    "avx512f": (512, ""), "avx512bw": (512, "knl knm"), "avx512vl": (512, "knl knm"),
+    "avx512f": (512, ""), "avx512bw": (512, "knl knm"), "avx512dq": (512, "knl knm"), "avx512vl": (512, "knl knm"),
     "avx": (256, ""), "avx2": (256, _NOT_AVX2), "f16c": (256, "sandybridge corei7-avx bdver1"),
+    "fma": (256, "sandybridge corei7-avx ivybridge core-avx-i bdver1 btver2"),
     "ssse3": (128, _WITHOUT_SSSE3), "sse4.1": (128, _WITHOUT_SSE41), "sse4.2": (128, f"{_WITHOUT_SSE41} penryn"),
 }  # fmt: skip
 """The width of vectors from which on processors have a feature, and those that lack it nevertheless."""

@@ -10,6 +10,11 @@ EXP_TAIL_F32: Final = (  # error 1.2e-07
     0.0013901285612167378,
 )
 
+EXP_TAIL_SIXTEENTH_F32: Final = (  # error 2.0e-05
+    0.5000097751649347,
+    0.16666731832685625,
+)
+
 EXP_TAIL_F64: Final = (  # error 2.7e-18
     0.5,
     0.1666666666666667,

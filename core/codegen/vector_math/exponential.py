@@ -1,9 +1,10 @@
-"""exp, sigmoid, tanh and erf.
+"""exp, exp2, sigmoid, tanh and erf.
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
-together from its bits. In float32, erf is 1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)): an error
-of q counts erfc(x) times, which its fit minimises, so its reduction needs no extra precision. In float64, erf is
+together from its bits. In float32 with AVX-512, a permutation picks 2^(k/16), and r is smaller. In float32, erf is
+1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)): an error of q counts erfc(x) times, which its fit
+minimises, so its reduction needs no extra precision; with AVX2 it is computed in pieces (pieces). In float64, erf is
 1 - exp(q(x)) with q near log(erfc(x)), and x + x E(x^2) below one.
 """
 
@@ -14,9 +15,13 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pegbox.codegen.vector_math import coefficients
+from pegbox.codegen.vector_math.pieces import erf_in_pieces
 from pegbox.codegen.vector_math.values import VectorValue, polynomial
 
 LOG2_E: Final = 1.4426950408889634
+
+_COUNT: Final = 16
+"""The powers of two between one and two that a permutation of AVX-512 picks from."""
 
 
 class Format(NamedTuple):
@@ -30,6 +35,11 @@ class Format(NamedTuple):
     exp_min: float  # e^x rounds to zero below this
     tanh_max: float  # tanh rounds to one above this
     exp_tail: Sequence[float]
+
+    @property
+    def exp2_ratio(self) -> list[float]:
+        """The coefficients of (2^r - 1) / r."""
+        return [math.log(2) ** (k + 1) * c for k, c in enumerate([1.0, *self.exp_tail])]
 
     @property
     def round_magic(self) -> float:
@@ -78,25 +88,96 @@ def power_of_two(biased: VectorValue, element: str) -> VectorValue:
 
 def scale(less_one: VectorValue, biased: VectorValue) -> VectorValue:
     """Compute (1 + less_one) 2^n for any n of `reduce` with 2 factors: subnormal results are rounded once."""
-    half = biased.shifted_right(1)
-    first, second = (power_of_two(each, less_one.element) for each in (half, biased - half))
+    first, second = _halves(biased, less_one.element)
     return first.fma(less_one, first) * second
+
+
+def _halves(biased: VectorValue, element: str) -> tuple[VectorValue, VectorValue]:
+    """Make two powers of two whose product is 2^n, for any n of `reduce` with 2 factors."""
+    half = biased.shifted_right(1)
+    return power_of_two(half, element), power_of_two(biased - half, element)
 
 
 def exp(x: VectorValue) -> VectorValue:
     """Compute e^x; inf above the range, 0 below, subnormal results rounded correctly."""
+    clamped = _within_range(x)
+    if x.can_pick and x.body.register_lanes == _COUNT:  # fewer save nothing
+        return _exp_with_roots(clamped)
+    return _exp_in_range(clamped)
+
+
+def _within_range(x: VectorValue) -> VectorValue:
+    return x.at_most(FORMATS[x.element].exp_max).at_least(FORMATS[x.element].exp_min)
+
+
+def _exp_in_range(x: VectorValue) -> VectorValue:
     fmt = FORMATS[x.element]
-    clamped = x.at_most(fmt.exp_max).at_least(fmt.exp_min)
-    if not x.can_be_scaled:
-        r, n = reduce(clamped, factors=2)
+    if not x.fills_avx512:
+        r, n = reduce(x, factors=2)
         return scale(expm1_reduced(r, fmt.exp_tail), n)
-    power = clamped.fma(LOG2_E, fmt.round_magic) - fmt.round_magic
-    return (expm1_reduced(_less_powers(clamped, power), fmt.exp_tail) + 1.0).scaled(power)
+    power = x.fma(LOG2_E, fmt.round_magic) - fmt.round_magic
+    return (expm1_reduced(_less_powers(x, power), fmt.exp_tail) + 1.0).scaled(power)
+
+
+def _exp_with_roots(x: VectorValue) -> VectorValue:
+    """Compute 2^n 2^(k/16) e^r with |r| <= ln 2 / 32; a permutation picks the second factor."""
+    fmt = FORMATS["float"]
+    magic = fmt.round_magic / _COUNT + 2 * fmt.bias
+    shifted = x.fma(LOG2_E, magic)
+    power, numbers = shifted - magic, shifted.bits()
+    root = numbers.picked([2 ** (k / _COUNT) for k in range(_COUNT)])
+    value = root.fma(expm1_reduced(_less_powers(x, power), coefficients.EXP_TAIL_SIXTEENTH_F32), root)
+    if x.fills_avx512:
+        return value.scaled(power)  # which rounds the power down
+    first, second = _halves(numbers.shifted_right(_COUNT.bit_length() - 1), "float")
+    return value * first * second
+
+
+def exp2(x: VectorValue) -> VectorValue:
+    """Compute 2^x; inf above the range, 0 below, subnormal results rounded correctly.
+
+    Nothing of x = n + r is rounded, so this takes fewer operations than e^x.
+    """
+    fmt = FORMATS[x.element]
+    if x.can_pick and x.body.register_lanes == _COUNT:
+        return _exp2_with_roots(x)
+    if x.fills_avx512:
+        r = x.fraction(0)
+        return (r * polynomial(r, fmt.exp2_ratio) + 1.0).scaled(x - r)
+    magic = fmt.round_magic + 2 * fmt.bias
+    clamped = _within_range_of_exp2(x)
+    shifted = clamped + magic
+    r = clamped - (shifted - magic)
+    return scale(r * polynomial(r, fmt.exp2_ratio), shifted.bits())
+
+
+def _within_range_of_exp2(x: VectorValue) -> VectorValue:
+    fmt = FORMATS[x.element]
+    return x.at_most(fmt.bias + 2.0).at_least(-fmt.bias - fmt.mantissa - 2.0)
+
+
+def _exp2_with_roots(x: VectorValue) -> VectorValue:
+    """Compute 2^n 2^(k/16) 2^r with |r| <= 1 / 32; a permutation picks the second factor."""
+    fmt = FORMATS["float"]
+    magic = fmt.round_magic / _COUNT + 2 * fmt.bias
+    inside = x if x.fills_avx512 else _within_range_of_exp2(x)
+    shifted = inside + magic
+    r = x.fraction(_COUNT.bit_length() - 1) if x.fills_avx512 else inside - (shifted - magic)
+    numbers = shifted.bits()
+    root = numbers.picked([2 ** (k / _COUNT) for k in range(_COUNT)])
+    first, second, third = (
+        math.log(2) ** (k + 1) * c for k, c in enumerate((1.0, *coefficients.EXP_TAIL_SIXTEENTH_F32))
+    )
+    value = root.fma(r * r.fma(third, second).fma(r, first), root)
+    if x.fills_avx512:
+        return value.scaled(x - r)  # which rounds the power down
+    low, high = _halves(numbers.shifted_right(_COUNT.bit_length() - 1), "float")
+    return value * low * high
 
 
 def sigmoid(x: VectorValue) -> VectorValue:
     """Compute 1 / (1 + e^-x), from e^-|x| so that small results keep their relative accuracy."""
-    z = exp(x.abs() * -1.0)
+    z = _exp_in_range(_within_range(x.abs() * -1.0))
     return x.lt(0.0).where(z, 1.0) / (z + 1.0)
 
 
@@ -112,6 +193,8 @@ def tanh(x: VectorValue) -> VectorValue:
 
 def erf(x: VectorValue) -> VectorValue:
     """Compute the error function, 2/sqrt(pi) times the integral of e^-t^2 from 0 to x."""
+    if x.can_pick:
+        return erf_in_pieces(x)
     return (_erf_f32 if x.element == "float" else _erf_f64)(x)
 
 
@@ -134,15 +217,14 @@ def _erf_f64(x: VectorValue) -> VectorValue:
     """Choose between x + x E(x^2) below one and 1 - e^q(x) above; erf rounds to one above 6."""
     size = x.abs()
     small = x.fma(polynomial(x * x, coefficients.ERF_SMALL_F64), x)
-    erfc = _exp2(polynomial(size.at_most(6.0), [c * LOG2_E for c in coefficients.LOG_ERFC_F64]))
+    erfc = _normal_exp2(polynomial(size.at_most(6.0), [c * LOG2_E for c in coefficients.LOG_ERFC_F64]))
     return size.lt(1.0).where(small, (1.0 - erfc).copysign(x))
 
 
-def _exp2(x: VectorValue) -> VectorValue:
+def _normal_exp2(x: VectorValue) -> VectorValue:
     """Compute 2^x for results with normal exponents; x is rounded, so the relative error grows with |x|."""
     fmt = FORMATS[x.element]
     magic = fmt.round_magic + fmt.bias
     shifted = x + magic
     r, power = x - (shifted - magic), power_of_two(shifted.bits(), x.element)
-    less_one = polynomial(r, [math.log(2) ** (k + 1) * c for k, c in enumerate([1.0, *fmt.exp_tail])])
-    return (power * r).fma(less_one, power)
+    return (power * r).fma(polynomial(r, fmt.exp2_ratio), power)

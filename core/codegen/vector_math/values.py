@@ -22,12 +22,13 @@ SUFFIX: Final = {"float": "f32", "double": "f64"}
 class Body:
     """The instructions of one function of `lanes`-wide values, and the intrinsics that they call.
 
-    `scales` says that the target has AVX-512's multiplication by powers of two.
+    `register_lanes` counts the float32s of a register that a permutation picks from: 16 with AVX-512, 8 with AVX2, none
+    elsewhere.
     """
 
-    def __init__(self, lanes: int, *, scales: bool = False) -> None:
+    def __init__(self, lanes: int, *, register_lanes: int = 0) -> None:
         self.lanes = lanes
-        self.scales = scales
+        self.register_lanes = register_lanes
         self.lines: list[str] = []
         self.declares: set[str] = set()
 
@@ -41,11 +42,7 @@ class Body:
 
     def const(self, value: float | int, element: str) -> VectorValue:
         """Put the same number into every lane; floats are rounded to the element type."""
-        if element == "float":
-            (value,) = struct.unpack("f", struct.pack("f", value))
-        # LLVM writes a float constant as the bits of the double that equals it.
-        bits = struct.unpack("<Q", struct.pack("<d", value))[0]
-        text = str(int(value)) if element.startswith("i") else f"0x{bits:016X}"
+        text = _constant(value, element)
         if self.lanes > 1:
             text = "<" + ", ".join([f"{element} {text}"] * self.lanes) + ">"
         return VectorValue(self, text, element)
@@ -57,6 +54,16 @@ class Body:
         ty = self.type(element)
         self.declares.add(f"declare {ty} @llvm.{name}.{mangled}({', '.join([ty] * len(args))})")
         return self.emit(f"call {ty} @llvm.{name}.{mangled}({', '.join(f'{ty} {a.text}' for a in args)})", element)
+
+
+def _constant(value: float | int, element: str) -> str:
+    """Write a number, rounded to the type."""
+    if element.startswith("i"):
+        return str(int(value))
+    if element == "float":
+        (value,) = struct.unpack("f", struct.pack("f", value))
+    # LLVM writes a float constant as the bits of the double that equals it.
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
 def _binary(
@@ -143,6 +150,10 @@ class VectorValue:
         """Compute `self * factor + addend`, fused if the target does that in one instruction."""
         return self.body.intrinsic("fmuladd", self, self.lift(factor), self.lift(addend))
 
+    def lesser(self, other: VectorValue) -> VectorValue:
+        """Choose the lesser of two integers with a sign, in one instruction."""
+        return self.lt(other).where(self, other)
+
     def abs(self) -> VectorValue:
         return self.body.intrinsic("fabs", self)
 
@@ -150,17 +161,57 @@ class VectorValue:
         return self.body.intrinsic("sqrt", self)
 
     @property
-    def can_be_scaled(self) -> bool:
-        """True where `scaled` is an instruction: in whole registers of 512 bits."""
-        return self.body.scales and self.body.lanes * BITS[self.element] == 512
+    def fills_avx512(self) -> bool:
+        """True where `scaled` and `fraction` are instructions: in whole registers of AVX-512."""
+        return self.body.register_lanes == 16 and self.body.lanes * BITS[self.element] == 512
 
     def scaled(self, exponent: VectorValue) -> VectorValue:
         """Compute `self * 2^exponent` by one instruction of AVX-512, for whole numbers in any range."""
-        ty, mask, name = self.body.type(self.element), f"i{self.body.lanes}", "ps" if self.element == "float" else "pd"
-        symbol = f"@llvm.x86.avx512.mask.scalef.{name}.512"
-        self.body.declares.add(f"declare {ty} {symbol}({ty}, {ty}, {ty}, {mask}, i32)")
-        operands = f"{ty} {self.text}, {ty} {exponent.text}, {ty} poison, {mask} -1, i32 4"  # rounded to nearest
+        return self._avx512("scalef", f"{self.body.type(self.element)} {exponent.text}")
+
+    def fraction(self, bits: int) -> VectorValue:
+        """Compute `self` less the nearest multiple of 2^-bits by one instruction of AVX-512; zero for infinities."""
+        return self._avx512("reduce", f"i32 {bits << 4}")
+
+    def _avx512(self, name: str, operand: str) -> VectorValue:
+        """Call an instruction with another operand, no mask, and rounding to nearest."""
+        ty, mask, kind = self.body.type(self.element), f"i{self.body.lanes}", "ps" if self.element == "float" else "pd"
+        symbol, other = f"@llvm.x86.avx512.mask.{name}.{kind}.512", operand.rpartition(" ")[0]
+        self.body.declares.add(f"declare {ty} {symbol}({ty}, {other}, {ty}, {mask}, i32)")
+        operands = f"{ty} {self.text}, {operand}, {ty} poison, {mask} -1, i32 4"
         return self.body.emit(f"call {ty} {symbol}({operands})", self.element)
+
+    @property
+    def can_pick(self) -> bool:
+        """True where `picked` is an instruction."""
+        return self.element == "float" and self.body.lanes <= self.body.register_lanes
+
+    def picked(self, table: Sequence[float]) -> VectorValue:
+        """Pick float32s from a table of `register_lanes` by the lowest bits of each lane, an integer of 32 bits."""
+        count, emit = self.body.register_lanes, self.body.emit
+        numbers, indices = f"<{count} x float>", f"<{count} x i32>"
+        symbol = "@llvm.x86.avx512.permvar.sf.512" if count == 16 else "@llvm.x86.avx2.permps"
+        self.body.declares.add(f"declare {numbers} {symbol}({numbers}, {indices})")
+        listed = ", ".join(f"float {_constant(value, 'float')}" for value in table)
+        found = emit(f"call {numbers} {symbol}({numbers} <{listed}>, {indices} {self._widened(count).text})", "float")
+        if self.body.lanes == 1:
+            return emit(f"extractelement {numbers} {found.text}, i64 0", "float")
+        return found._shuffled(count, self.body.lanes)
+
+    def _widened(self, count: int) -> VectorValue:
+        """Put lanes behind until there are `count`."""
+        if self.body.lanes == 1:
+            ty = f"<{count} x {self.element}>"
+            return self.body.emit(f"insertelement {ty} poison, {self.element} {self.text}, i64 0", self.element)
+        return self._shuffled(self.body.lanes, count)
+
+    def _shuffled(self, lanes: int, count: int) -> VectorValue:
+        """Take the first of `lanes` lanes, and poison where there are fewer, for a register of `count`."""
+        if lanes == count:
+            return self
+        ty = f"<{lanes} x {self.element}>"
+        order = ", ".join(f"i32 {lane if lane < lanes else 'poison'}" for lane in range(count))
+        return self.body.emit(f"shufflevector {ty} {self.text}, {ty} poison, <{count} x i32> <{order}>", self.element)
 
     def copysign(self, sign: VectorValue) -> VectorValue:
         return self.body.intrinsic("copysign", self, sign)
@@ -188,7 +239,7 @@ class VectorValue:
         return self._convert("zext" if BITS[element] > BITS[self.element] else "trunc", element)
 
 
-def polynomial(x: VectorValue, coefficients: Sequence[float]) -> VectorValue:
+def polynomial(x: VectorValue, coefficients: Sequence[float | VectorValue]) -> VectorValue:
     """Compute the polynomial c[0] + c[1] x + ..., by Horner's rule in x² for pairs of terms c + c' x.
 
     The pairs are independent, so the result takes little more than half the time.

@@ -11,10 +11,11 @@ from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import written
 from pegbox.loops.nodes import Annotation, BlockRealize, Evaluate, For, Function, If, Seq, Stmt, Store
 from pegbox.loops.passes.domain import leaves_domain, overrun_is_disjoint, written_in_parts
+from pegbox.loops.passes.partition import HINT
 from pegbox.loops.passes.prefetch import AMONG, NOTE, SHARED
 from pegbox.loops.visit import map_children, map_present, walk
 
-_OF_ONE_LOOP = (NOTE, SHARED, AMONG)  # annotations that do not hold for the loops inside
+_OF_ONE_LOOP = (NOTE, SHARED, AMONG, HINT)  # annotations that do not hold for the loops inside
 
 
 def flatten_blocks(func: Function) -> Function:

@@ -3,11 +3,14 @@
 A split that does not divide leaves `outer * factor + inner < extent` around the work. Only the last outer iteration
 can fail it, so the loop is cut there: the full tiles run without a test, and in the tail the outer variable is a
 constant, so that the inner loop simply becomes shorter. What concerns lanes of a vectorized loop stays a mask.
+
+The conditions of expressions count, too, for loops with the pragma `loop_partition_hint`: padding in the last of many
+tiles need not be computed in all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
@@ -20,9 +23,12 @@ from pegbox.expr.low_level import Stride
 from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Logic, Select, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, rewrite
+from pegbox.expr.visit import walk as walk_expr
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.visit import children, expressions, loop_ranges, map_present, walk
 
+HINT = "pragma_loop_partition_hint"
+"""The annotation of a loop that is cut where conditions of expressions begin or cease to hold."""
 _HOT = 8  # a test is worth peeling when it guards at least one part in this many of the loop's work
 _CHEAP = 2048  # stores that one test guards from where on it costs nothing
 _ANYWHERE = (0, 1 << 62)  # of what never ceases to hold
@@ -34,7 +40,7 @@ _Solution: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
 def partition_loops(func: Function) -> Function:
     """Cut loops so that their main part runs without the tests that cost something there."""
-    if any(isinstance(node, If) for node in walk(func.body)):
+    if any(isinstance(node, If) or is_hinted(node) for node in walk(func.body)):
         return func.with_body(_Partition(func.body).stmt(func.body) or Seq(()))
     return func
 
@@ -47,7 +53,7 @@ class _Summary:
         stores: the number of its stores.
         work: how many stores it executes, as if every condition held.
         tests: its tests, each with its If, and how often that runs.
-        is_plain: neither tests nor allocations are in it.
+        is_plain: neither tests nor allocations are in it, nor loops with a hint.
     """
 
     stores: int = 1
@@ -72,7 +78,7 @@ def _summarize(stmt: Stmt, found: dict[int, _Summary]) -> _Summary:
             sum([each.stores for each in below]),
             sum([each.work for each in below]) * times,
             (*own, *((test, guarded, runs * times) for each in below for test, guarded, runs in each.tests)),
-            not isinstance(stmt, If | Alloc) and all(each.is_plain for each in below),
+            not (isinstance(stmt, If | Alloc) or is_hinted(stmt)) and all(each.is_plain for each in below),
         )
     found[id(stmt)] = made
     return made
@@ -95,10 +101,11 @@ class _Partition:
         self.mapping: dict[Var, Expr] = {}
         self.buffers: dict[Buffer, Buffer] = {}
         self.copying = False
+        self.choosing = False  # in a loop with a hint: choices of expressions may be decided
         self.differences: dict[int, Linear | None] = {}  # by the id of a test
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
-        if self.summary[id(stmt)].is_plain and not (self.copying or self.mapping or self.buffers):
+        if self.summary[id(stmt)].is_plain and not self.copying and self.keeps:
             return stmt
         match stmt:
             case For():
@@ -108,7 +115,7 @@ class _Partition:
             case Alloc():
                 return self.alloc(stmt)
             case Store(buffer, indices, value):
-                if not self.mapping and not self.buffers:
+                if self.keeps:
                     return stmt
                 return Store(self.buffers.get(buffer, buffer), tuple(map(self.expr, indices)), self.expr(value))
             case Evaluate(expr):
@@ -116,9 +123,14 @@ class _Partition:
             case _:
                 return map_present(stmt, self.stmt)
 
+    @property
+    def keeps(self) -> bool:
+        """True where expressions stay what they are."""
+        return not (self.mapping or self.buffers or self.choosing)
+
     def expr(self, expr: Expr) -> Expr:
         """Write an expression in the result's variables and buffers."""
-        if not self.mapping and not self.buffers:
+        if self.keeps:
             return expr
 
         def leaf(e: Expr) -> Expr | None:
@@ -190,7 +202,9 @@ class _Partition:
             self.mapping[loop.var] = index(first)
         elif first > 0 or self.copying:
             self.mapping[loop.var] = add(var, index(first))
+        outer, self.choosing = self.choosing, self.choosing or is_hinted(loop)
         body = self.stmt(loop.body)
+        self.choosing = outer
         self.mapping.pop(loop.var, None)
         if body is None or end - first == 1 < loop.extent:
             return body
@@ -221,16 +235,17 @@ class _Partition:
     def cuts(self, loop: For) -> list[int] | None:
         """Find where the tests on this loop's variable begin or cease to hold; None if the loop is best left alone."""
         body = self.summary[id(loop.body)]
-        if not body.tests:
+        tests = [*_choices(loop.body), *(test for test, *_ in body.tests)] if is_hinted(loop) else self.hot(body)
+        if not tests:
             return None
         inner = loop_ranges(loop.body)
+        constant, fixed = _written_out(loop), {v for v, r in self.ranges.items() if r[0] == r[1]}
         # What `ranges` still says of the loops inside is of a part written before.
         scope = {**{v: r for v, r in self.ranges.items() if r[0] == r[1]}, **inner}
         end = loop.extent
         always, sometimes = (0, end), (0, end)
-        for test, guarded, runs in body.tests:
-            work = self.summary[id(guarded)].work
-            if work >= _CHEAP or runs * work * _HOT < body.work:
+        for test in tests:
+            if constant and free_vars(test) - fixed <= constant:
                 continue
             solved = self.solved(test, loop.var, scope)
             if solved is not None:
@@ -239,6 +254,11 @@ class _Partition:
         if len(points) == 2 or self.stores + (len(points) - 2) * body.stores > self.limit:
             return None
         return points
+
+    def hot(self, body: _Summary) -> list[Compare | Logic]:
+        """List the tests that take a part of the time of a loop's body."""
+        works = [(test, self.summary[id(guarded)].work, runs) for test, guarded, runs in body.tests]
+        return [test for test, work, runs in works if work < _CHEAP and runs * work * _HOT >= body.work]
 
     def solved(self, test: Compare | Logic, var: Var, scope: dict[Var, Interval]) -> _Solution | None:
         """Solve a test as `_solve` does; an `or` always holds where one of its sides does."""
@@ -257,6 +277,13 @@ class _Partition:
             exact = fits(a, self.domain) and fits(b, self.domain)
             self.differences[id(test)] = a.add(b, -1) if exact else None
         return self.differences[id(test)]
+
+
+def _written_out(loop: For) -> set[Var]:
+    """Return the variables of the loop and of those inside that are numbers in the code that is written out."""
+    kinds = ForKind.UNROLLED, ForKind.VECTORIZED
+    inside = {s.var for s in walk(loop) if isinstance(s, For) and s.kind in kinds}
+    return inside if loop.var in inside else set()
 
 
 def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
@@ -290,6 +317,20 @@ def _at_most_zero(coefficient: int, rest: int) -> tuple[int, int]:
     if coefficient > 0:
         return 0, max(-rest // coefficient + 1, 0)
     return max(-(-rest // -coefficient), 0), 1 << 62
+
+
+def is_hinted(stmt: Stmt) -> bool:
+    """Decide whether a statement is a loop with the pragma `loop_partition_hint`."""
+    return isinstance(stmt, For) and (HINT, True) in stmt.annotations
+
+
+def _choices(stmt: Stmt) -> Iterator[Compare]:
+    """Yield the conditions on loop variables between the alternatives of expressions."""
+    for node in walk(stmt):
+        for expr in expressions(node):
+            for choice in walk_expr(expr):
+                if isinstance(choice, Select):
+                    yield from (c for c in conjuncts(choice.cond) if isinstance(c, Compare) and c.a.dtype == INDEX)
 
 
 def _only_reduces(loop: For) -> bool:

@@ -30,7 +30,9 @@ _FIXED = {
     "ordered": "says that the steps of a reduction keep their order",
     "thread": "says to which thread axis a loop is bound",
 }
-_PRAGMAS: dict[str, type[int] | type[bool]] = {"auto_unroll_max_step": int, "unroll_explicit": bool}
+_PRAGMAS: dict[str, type[int] | type[bool]] = {
+    "auto_unroll_max_step": int, "unroll_explicit": bool, "loop_partition_hint": bool,
+}  # fmt: skip
 
 
 @primitive(moves=False)
@@ -155,6 +157,7 @@ def pragma(sch: ScheduleState, loop: LoopRef, key: str, value: int | bool = True
 
     `auto_unroll_max_step` (int): unroll inner loops whose statements, written out, are at most that many.
     `unroll_explicit` (bool): pegbox unrolls itself (True) or leaves it to LLVM.
+    `loop_partition_hint` (bool): the loop is cut where conditions of expressions begin or cease to hold.
 
     Before `pragma(i, "auto_unroll_max_step", 64)`::
 

@@ -11,6 +11,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.build import minimum
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr
+from pegbox.loops.nodes import ForKind
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
 from pegbox.schedule.state.step import Step
 from pegbox.schedule.te.replay_state import ReplayState
@@ -175,9 +176,14 @@ def replay_split(replay: ReplayState, stage: StageBase, step: Step) -> None:
     live = replay.live(stage)
     whole = live.pop(parent)
     # A region may be smaller than the axis: a factor beyond it would only make empty iterations. But of
-    # threads there are as many as were asked for.
+    # threads there are as many as were asked for; and where all of an axis is needed, vectors of an intermediate are
+    # whole: it grows.
     kind = stage.steps.get(("kind", inner if factor is not None else outer))
-    most = 1 << 62 if kind is not None and kind_of(kind).is_bound else replay.sch.extent(whole)
+    most = replay.sch.extent(whole)
+    if kind is not None and kind_of(kind).is_bound:
+        most = 1 << 62
+    elif kind is not None and kind_of(kind) is ForKind.VECTORIZED and most == parent.extent and not stage.is_output:
+        most = 1 << (most - 1).bit_length()
     factors = [None, min(factor, most)] if factor is not None else [min(nparts, most), None]
     live[outer], live[inner] = replay.sch.split(whole, factors=factors, names=(outer.name, inner.name))
 

@@ -108,10 +108,10 @@ def unroll(s: TESchedule, rng: random.Random) -> None:
 
 def pragma(s: TESchedule, rng: random.Random) -> None:
     stage = _stage(s, rng)
-    if rng.random() < 0.5:
+    if rng.random() < 0.4:
         stage.pragma(_loop(stage, rng), "auto_unroll_max_step", rng.choice((0, 4, 16, 64)))
     else:
-        stage.pragma(_loop(stage, rng), "unroll_explicit", rng.random() < 0.5)
+        stage.pragma(_loop(stage, rng), rng.choice(("unroll_explicit", "loop_partition_hint")), rng.random() < 0.6)
 
 
 def pragma_kind(s: TESchedule, rng: random.Random) -> None:
