@@ -160,7 +160,7 @@ def _filters(w: Array, sides: Sequence[_Side]) -> Array:
     inputs, outputs, *_ = w.shape
     filled = np.pad(w, [(0, 0), (0, 0), *((0, side.taps * side.step - side.kernel) for side in sides)])
     apart = filled.reshape(inputs, outputs, *(extent for side in sides for extent in (side.taps, side.step)))
-    taps, steps = ([first + 2 * d for d in range(len(sides))] for first in (2, 3))
+    taps, steps = (tuple(first + 2 * d for d in range(len(sides))) for first in (2, 3))
     turned = np.flip(apart, taps).transpose(*steps, 1, 0, *taps)
     return np.ascontiguousarray(turned).reshape(-1, inputs, *(side.taps for side in sides))
 
