@@ -3,6 +3,7 @@
     python3 benchmarks/attention.py                                # the rows below
     python3 benchmarks/attention.py --args "1 12 512 512 64" --args "1 8 1 2048 128 2"
     python3 benchmarks/attention.py --args "1 4 777 777 80 4 1" --trials 96
+    python3 benchmarks/attention.py --trials 0                     # nothing tuned, as in a model
 
 A row is batch, heads, queries, keys, width of a head, key heads (0: as many as heads) and 1 for a causal mask. The
 rivals are torch's `scaled_dot_product_attention` and, without a mask and groups, ONNX Runtime's `MultiHeadAttention`,
@@ -22,6 +23,7 @@ from matmul import print_row, settle_environment, timed
 from peak import share_of_peak
 
 import pegbox as pb
+from pegbox.search.models.prediction import predicted_configs
 
 ROWS = (
     "1 12 512 512 64", "1 12 512 512 64 0 1", "1 1 128 128 64", "1 2 2048 2048 64 0 1", "1 8 1000 1000 80 2",
@@ -41,7 +43,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--args", action="append", help='a row, as "1 12 512 512 64 0 1"')
     parser.add_argument("--target", default="llvm", help='"llvm -mcpu=x86-64-v3"')
-    parser.add_argument("--trials", type=int, default=64)
+    parser.add_argument("--trials", type=int, default=64, help="0: the predicted configuration")
     parser.add_argument("--tuner", default="bayes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=31)
@@ -55,8 +57,8 @@ def measured(row: str, options: argparse.Namespace) -> dict[str, str]:
     batch, heads, n_q, n_k, d, kv_heads, causal = (*map(int, row.split()), 0, 0)[:7]
     args = (batch, heads, n_q, n_k, d, kv_heads or None, bool(causal))
     task = pb.create_task("attention", args=args, target=f"{options.target} -num-cores 1")
-    result = pb.tune(task, tuner=options.tuner, trials=options.trials, seed=options.seed, progress=False, store=None)
-    ours = pb.build(task, config=result.best.config)
+    config = chosen(task, options)
+    ours = pb.build(task, config=config)
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(a.shape).astype(a.dtype) for a in task.arguments()]
     ours(*arrays)
@@ -73,8 +75,16 @@ def measured(row: str, options: argparse.Namespace) -> dict[str, str]:
         "ratio": f"{best / ns['ours']:.2f}",
         "GFLOP/s": f"{task.flop / ns['ours']:.1f}",
         "of peak": share_of_peak(task.flop / ns["ours"], ns["peak"]),
-        "config": str(result.best.config),
+        "config": str(config),
     }
+
+
+def chosen(task: pb.Task, options: argparse.Namespace) -> pb.Config:
+    """The best configuration of a search, or without trials the predicted one."""
+    if not options.trials:
+        return next(predicted_configs(task))
+    result = pb.tune(task, tuner=options.tuner, trials=options.trials, seed=options.seed, progress=False, store=None)
+    return result.best.config
 
 
 def rivals(q: Any, k: Any, v: Any, *, causal: bool) -> Iterator[tuple[str, Callable[[], Any]]]:

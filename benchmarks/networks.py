@@ -113,6 +113,19 @@ def _recurrent(kind: str, batch: int) -> Callable[[], Made]:
     return make
 
 
+def _dcgan(width: int = 64, channels: int = 100) -> Made:
+    """The generator of DCGAN (Radford et al., 2016) for images of 64²."""
+    from torch import nn
+
+    widths = [width << level for level in (3, 2, 1, 0)]
+    layers = [nn.ConvTranspose2d(channels, widths[0], 4)]
+    layers += [nn.ConvTranspose2d(given, made, 4, 2, 1) for given, made in zip(widths, [*widths[1:], 3], strict=True)]
+    after = [[nn.BatchNorm2d(made), nn.ReLU()] for made in widths] + [[nn.Tanh()]]
+    return nn.Sequential(*(each for layer, rest in zip(layers, after, strict=True) for each in (layer, *rest))), (
+        1, channels, 1, 1,
+    )  # fmt: skip
+
+
 NETWORKS: dict[str, Callable[[], Made]] = {
     "resnet18": _vision("resnet18"),
     "resnet50": _vision("resnet50"),
@@ -133,6 +146,9 @@ NETWORKS: dict[str, Callable[[], Made]] = {
     "swin_t": _vision("swin_t"),
     "lstm": _recurrent("LSTM", 1),
     "gru": _recurrent("GRU", 4),
+    "regnet_y_400mf": _vision("regnet_y_400mf"),
+    "resnext50": _vision("resnext50_32x4d"),
+    "dcgan": _dcgan,
 }
 
 

@@ -28,7 +28,7 @@ from pegbox.templates import threads
 from pegbox.templates.conv_shape import Conv, Steps, Window, conv_shape
 from pegbox.templates.conv_stages import padded
 from pegbox.templates.conv_stages import plain_depthwise as plain
-from pegbox.templates.register_tile import BODY, write_out
+from pegbox.templates.register_tile import BODY, is_first_name, write_out
 
 STRIP = "yxc"
 _ORDERS = (STRIP, "ycx", "cyx")
@@ -165,9 +165,7 @@ def _is_first_name(conv: Conv, c: pb.Config) -> bool:
     """Decide whether an order is the first of those that are the same without loops of one iteration."""
     extents = {"y": (conv.out[0], "tile_h"), "x": (conv.out[1], "tile_w"), "c": (-(-conv.c // conv.lanes), "vectors")}
     left = [letter for letter, (extent, name) in extents.items() if extent > c[name].val]
-    kept = [[letter for letter in order if letter in left] for order in _ORDERS]
-    place = _ORDERS.index(c["order"].val)
-    return kept.index(kept[place]) == place
+    return is_first_name(c["order"].val, _ORDERS, left)
 
 
 def _is_last(conv: Conv) -> bool:

@@ -67,6 +67,22 @@ def depthwise_conv2d(node: Node, constants: Constants, target: Target) -> NodeTa
     return _product_task(node, "depthwise_conv2d", (*image, named["H"], named["W"]), arguments, target, ((), ""))
 
 
+def group_conv2d(node: Node, constants: Constants, target: Target) -> NodeTask | None:
+    """Return the task of a convolution in groups whose image has its channels last, and of what follows pointwise.
+
+    Its filters are constants in the layout HWIO.
+    """
+    first = _first(node, "Conv", {*_CONVOLUTION, "weights"})
+    if first is None or len(first.inputs[0].shape) != 4:
+        return None
+    image, _, arguments = _images(first)
+    kh, kw, inner, outputs = first.inputs[1].shape
+    if first.attributes["group"] == 1 or inner == 1 or first.attributes["weights"] != "HWIO":
+        return None
+    arguments |= {"groups": first.attributes["group"], "weights": "HWIO"}
+    return _product_task(node, "group_conv2d", (*image, outputs, kh, kw), arguments, target, ((), ""))
+
+
 def _images(first: Node) -> tuple[tuple[int, ...], list[int], dict[str, Any]]:
     """Return (N, C, H, W) of a convolution, the extents of missing axes before its own, and its window and layout."""
     x, layout = first.inputs[0], first.attributes["layout"]

@@ -15,6 +15,7 @@ def pegbox_register_templates() -> dict[str, str]:
         "conv2d": "pegbox.templates.conv2d:conv2d",
         "conv2d_winograd": "pegbox.templates.conv2d_winograd:conv2d_winograd",
         "depthwise_conv2d": "pegbox.templates.depthwise_conv2d:depthwise_conv2d",
+        "group_conv2d": "pegbox.templates.group_conv2d:group_conv2d",
         "attention": "pegbox.templates.attention:attention",
         **{name: f"pegbox.templates.normalizations:{name}" for name in _BY_ROWS},
     }
@@ -27,7 +28,7 @@ def pegbox_register_space_generators() -> dict[str, str]:
 
 @hookimpl
 def pegbox_register_node_tasks() -> dict[str, str]:
-    names = ("conv2d", "depthwise_conv2d", "matmul", "attention", "rows")
+    names = ("conv2d", "depthwise_conv2d", "group_conv2d", "matmul", "attention", "rows")
     return {name: f"pegbox.templates.nodes:{name}" for name in names}
 
 

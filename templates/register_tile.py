@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from pegbox import te
 from pegbox.codegen import LATENCY
@@ -17,6 +17,13 @@ def write_out(stage: te.Stage, lanes: te.IterVar, unrolled: Iterable[te.IterVar]
     stage.vectorize(lanes)
     for loop in unrolled:
         stage.unroll(loop)
+
+
+def is_first_name(order: str, orders: Sequence[str], left: Collection[str]) -> bool:
+    """Decide whether an order of loops is the first of those that are the same with only those that are `left`."""
+    kept = [[letter for letter in each if letter in left] for each in orders]
+    place = orders.index(order)
+    return kept.index(kept[place]) == place
 
 
 def step_cost(rows: int, vectors: int) -> float:

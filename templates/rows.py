@@ -206,15 +206,15 @@ def _prefetch(
 ) -> None:
     """Keep memory busy while rows are computed, between the first reads of a row and its last writes.
 
-    The next row is read while this one is written. The lines of the output are fetched by the pass before, unless that
-    one waits for the input itself. Blocks of several short rows gain nothing: the hardware sees one stream.
+    The next row is read while this one is written. The lines of the output are fetched by the last pass that stores
+    something, which computes slow functions; sums alone are short, so that the lines would come in a burst. Blocks of
+    several short rows gain nothing: the hardware sees one stream.
     """
     for tensor in _streamed(cfg, found):
         out.prefetch(tensor, place, 1, among=loops[found.out])
-    *passes, _ = (op for op in found.stored if op in loops)
-    if len(passes) > 1 and _is_streamed(cfg, found, found.out.outputs[0]):
-        stored = [op for op in passes if op.reduce is None]
-        out.prefetch(found.out.outputs[0], place, 0, among=loops[(stored or passes)[-1]])
+    stored = [op for op in (found.out, *found.stages) if op in loops and op.reduce is None]
+    if stored and _is_streamed(cfg, found, found.out.outputs[0]):
+        out.prefetch(found.out.outputs[0], place, 0, among=loops[stored[-1]])
 
 
 def _streamed(cfg: pb.TemplateConfig, found: Rows) -> Iterator[Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,11 +12,22 @@ from pegbox.features.describe import WIDTH
 from pegbox.features.graph import Evaluation, Floats, NumberGraph
 from pegbox.space.digits import Digits
 
-SIZE = 32
-"""The classes in a group: with more, rows compute more numbers that they do not need; with fewer, calls are more."""
 
-SHARED = 5
-"""The questions at the end of a path in which the classes of a group may differ."""
+class GroupSize(NamedTuple):
+    """The limits of a group: at most `classes` of them, which differ in at most the last `questions` of their paths.
+
+    In a large group rows compute more numbers that they do not need; small ones take more calls.
+    """
+
+    classes: int
+    questions: int
+
+
+SMALL, LARGE = GroupSize(32, 5), GroupSize(256, 10)
+"""The sizes for many rows, and for few, whose time is that of the calls."""
+
+FEW = 512
+"""The most rows for large groups."""
 
 ROWS = 512
 """The rows that are evaluated together: few enough for their numbers to stay in cache."""
@@ -24,14 +36,15 @@ ROWS = 512
 class ClassGroup:
     """A few classes, with one plan for all of their numbers."""
 
-    def __init__(self, first: Leaf) -> None:
+    def __init__(self, first: Leaf, size: GroupSize) -> None:
         self.members = [first]
+        self._size = size
         self._plan: Evaluation | None = None
         self._places = np.empty((0, WIDTH), dtype=np.intp)
 
     def takes(self, leaf: Leaf) -> bool:
-        path, shared = self.members[0].path, max(len(leaf.path) - SHARED, 0)
-        return len(self.members) < SIZE and path[:shared] == leaf.path[:shared]
+        path, shared = self.members[0].path, max(len(leaf.path) - self._size.questions, 0)
+        return len(self.members) < self._size.classes and path[:shared] == leaf.path[:shared]
 
     def add(self, leaf: Leaf) -> int:
         """Add a class; return its place in the group."""
@@ -57,8 +70,9 @@ class ClassGroup:
 class ClassGroups:
     """The groups of all classes."""
 
-    def __init__(self, graph: NumberGraph) -> None:
+    def __init__(self, graph: NumberGraph, size: GroupSize) -> None:
         self._graph = graph
+        self._size = size
         self._groups: list[ClassGroup] = []
         self._home = np.empty((0, 2), dtype=np.intp)  # by class: the number of its group, its place in it
 
@@ -78,5 +92,5 @@ class ClassGroups:
         for number, group in enumerate(self._groups):
             if group.takes(leaf):
                 return number, group.add(leaf)
-        self._groups.append(ClassGroup(leaf))
+        self._groups.append(ClassGroup(leaf, self._size))
         return len(self._groups) - 1, 0

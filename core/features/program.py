@@ -20,7 +20,7 @@ from pegbox.features.footprint import Known
 from pegbox.features.formulas import Features, Machine, compute
 from pegbox.features.from_te import nest_of_stages
 from pegbox.features.graph import Evaluation, Floats
-from pegbox.features.groups import ClassGroups
+from pegbox.features.groups import FEW, LARGE, SMALL, ClassGroups
 from pegbox.features.nest import nest_of_function
 from pegbox.features.row_values import RowValues
 from pegbox.features.symbol import Quantity
@@ -96,7 +96,7 @@ class ProgramFeatures:
         """Forget all classes."""
         self._numbers = TracedNumbers(self.task.space)
         self._classes = Classes(self._numbers.graph)
-        self._groups = ClassGroups(self._numbers.graph)
+        self._small, self._large = (ClassGroups(self._numbers.graph, size) for size in (SMALL, LARGE))
         self._footprints = Known()
         self._primed = False
 
@@ -136,7 +136,8 @@ class ProgramFeatures:
             part = np.ascontiguousarray(columns[:, start : start + CHUNK])
             classes = self._classified(part)
             refused = np.array([leaf.nodes is None for leaf in self._classes.leaves])[classes]
-            yield self._groups.numbers(self._classes.leaves, part, classes), refused
+            groups = self._large if part.shape[1] <= FEW else self._small
+            yield groups.numbers(self._classes.leaves, part, classes), refused
 
     def within(self, digits: Digits, *, classes: int) -> Mask:
         """Find the rows of the first `classes` classes of programs among rows, in their order.
@@ -161,15 +162,20 @@ class ProgramFeatures:
         while True:
             self._prime()
             before = self._classes
+            numbers = before.of(columns)
             few = dict.fromkeys(range(len(before.leaves) if known else 0))
             most = len(few) + classes
             with without_collection():
-                for row, number in zip(columns.T, before.of(columns).tolist(), strict=True):
+                for place, number in enumerate(numbers.tolist()):
                     if len(few) >= most or self._classes is not before:
                         break
-                    few[number if number >= 0 else self._leaf(row).number] = None
+                    if number < 0:
+                        numbers[place] = number = self._leaf(columns[:, place]).number
+                    few[number] = None
             if self._classes is before:  # else a knob was pinned, which forgets all classes
-                return np.isin(before.of(columns), list(few))
+                if len(unknown := np.flatnonzero(numbers < 0)):
+                    numbers[unknown] = before.of(np.ascontiguousarray(columns[:, unknown]))
+                return np.isin(numbers, list(few))
 
     def sample(self, count: int, rng: np.random.Generator, *, classes: int) -> Digits:
         """Sample at most `count` different configurations, of at most `classes` classes of programs: see `within`.

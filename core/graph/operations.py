@@ -9,6 +9,7 @@ from pegbox.compute.convolution import convolve, padded
 from pegbox.compute.elementwise import elementwise
 from pegbox.compute.head_layout import HeadLayout
 from pegbox.compute.movement import reshaped, transposed
+from pegbox.compute.ops import compute
 from pegbox.compute.plain_attention import attention
 from pegbox.compute.product import matmul
 from pegbox.compute.tensor import Tensor
@@ -158,6 +159,16 @@ def reshape_node(name: str, x: Value, shape: Sequence[int], *, output: Value | N
 
 def _reshaped(x: Tensor, *, shape: tuple[int, ...]) -> list[Tensor]:
     return [reshaped(x, shape, name="Reshape")]
+
+
+def crop_node(name: str, x: Value, begin: Sequence[int], shape: Sequence[int]) -> Node:
+    """Make a node that copies a part of X: its elements from `begin` on."""
+    attributes: dict[str, Any] = {"begin": tuple(begin), "shape": tuple(shape)}
+    return _node(name, "Crop", (x,), bound(_cropped, **attributes), attributes, None)
+
+
+def _cropped(x: Tensor, *, begin: tuple[int, ...], shape: tuple[int, ...]) -> list[Tensor]:
+    return [compute(shape, lambda *at: x(*(i + b for i, b in zip(at, begin, strict=True))), name="Crop")]
 
 
 def pointwise_node(

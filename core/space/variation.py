@@ -20,6 +20,8 @@ DRAWN = 128
 """The number of values of a longer range that are tried where no move was found: constraints are Python functions."""
 
 TRIES = 16
+ATTEMPTS = (1, 2, 4, 9)
+"""The numbers of moves of a row that are tried at once, until one is valid: a call costs as much as dozens of rows."""
 
 BEYOND = 0.25
 """The share of the distance of two parents by which a child's number may lie beyond one of them."""
@@ -35,13 +37,14 @@ def neighbors(structure: Structure, digits: Digits, rng: np.random.Generator) ->
     result = rows.copy()
     movable = structure.active(rows) & (structure.sizes > 1)
     pending = np.flatnonzero(movable.any(axis=1))
-    for _ in range(TRIES):
+    for attempts in ATTEMPTS:
         if not len(pending):
             break
-        moved = _moved(structure, rows[pending], movable[pending], rng)
+        tried = np.repeat(pending, attempts)
+        moved = _moved(structure, rows[tried], movable[tried], rng)
         valid = structure.holds(moved)
-        result[pending[valid]] = moved[valid]
-        pending = pending[~valid]
+        result[tried[valid]] = moved[valid]
+        pending = np.setdiff1d(pending, tried[valid])
     for i in pending:
         result[i] = _any_move(structure, rows[i], rng)
     return np.asarray(result)

@@ -50,6 +50,7 @@ CASES: dict[str, tuple[tuple[Any, ...], ...]] = {
         (1, 17, 7, 6, 3, 3, 2, 1, 1, "NHWC"),
         (1, 1, 1, 1, 1, 1),
     ),
+    "group_conv2d": ((1, 16, 8, 9, 16, 3, 3, 2, 1, 1), (2, 12, 7, 7, 24, 3, 3, 3, 2, 1), (1, 2, 1, 1, 2, 1, 1, 2)),
     **dict.fromkeys(("softmax", "log_softmax"), ((5, 37), (1, 1), (9, 64, "float64"), (3, 50, "bfloat16"))),
     **dict.fromkeys(("layer_norm", "rms_norm"), ((5, 37), (9, 64, 1e-3, "float64"), (3, 50, 1e-5, "float16"))),
 }

@@ -52,7 +52,9 @@ def test_features_equal_those_of_a_run_for_each_configuration_alone(task_of: Cal
 
 
 @pytest.mark.parametrize("which", [TASKS[0], TASKS[-2]], ids=str)
-def test_a_row_has_its_features_whatever_else_is_asked(task_of: Callable[..., Task], which: Any) -> None:
+def test_a_row_has_its_features_whatever_else_is_asked(
+    task_of: Callable[..., Task], which: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     task = task_of(*which)
     rows = task.space.sample(24, np.random.default_rng(1))
     together = ProgramFeatures(task)(rows)
@@ -62,6 +64,8 @@ def test_a_row_has_its_features_whatever_else_is_asked(task_of: Callable[..., Ta
     assert together.tobytes() == apart.tobytes()
     alone = np.concatenate([other(row[None, :]) for row in rows])
     assert together.tobytes() == alone.tobytes()
+    monkeypatch.setattr(program, "FEW", len(rows) - 1)
+    assert together.tobytes() == other(rows).tobytes()
 
 
 def test_features_travel_to_other_processes(task_of: Callable[..., Task]) -> None:

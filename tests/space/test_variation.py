@@ -91,6 +91,16 @@ def test_a_hidden_single_move_is_found():
     assert (space.neighbors(np.array([[3, 0], [1700, 0]]), rng) == [[1700, 0], [3, 0]]).all()
 
 
+def test_rare_valid_moves_are_equally_likely():
+    """Two of the 39 moves are valid: few rows find one at once."""
+    space, rng = ConfigSpace(), np.random.default_rng(0)
+    space.define_knob("a", [f"value {number}" for number in range(40)])
+    space.add_constraint(lambda c: c["a"].val in ("value 0", "value 7", "value 23"), reads=("a",), message="three")
+    moved = space.neighbors(np.zeros((2000, 1), dtype=int), rng)[:, 0]
+    assert set(moved) == {7, 23}
+    assert 900 < (moved == 7).sum() < 1100
+
+
 def test_the_only_config_is_its_own_neighbor():
     space = ConfigSpace()
     space.define_knob("a", [1, 2])

@@ -24,6 +24,7 @@ from pegbox.graph import (
     reshape_node,
 )
 from pegbox.graph.graph import Array, Graph
+from pegbox.graph.passes.layouts import layouts
 from pegbox.hooks import registry
 from pegbox.model import NodeTask
 from pegbox.model.node_task import implementations_of
@@ -105,6 +106,14 @@ DEPTHWISE: list[tuple[Node, list[tuple[int, ...]]]] = [
 def test_depthwise_convolutions(node: Node, further: list[tuple[int, ...]]) -> None:
     task = check(followed(node, *further), "depthwise_conv2d")
     assert task.name.startswith("depthwise_conv2d+out-")
+
+
+def test_convolutions_in_groups_have_a_task_where_layouts_puts_the_channels_last() -> None:
+    node = convolution((1, 8, 9, 7), (16, 2, 3, 3), group=4, pads=[1] * 4, strides=[2, 1])
+    constants = {node.inputs[1]: np.random.default_rng(0).standard_normal((16, 2, 3, 3), np.float32)}
+    graph = layouts(Graph("g", node.inputs[:1], node.outputs, (node,), constants))
+    (found,) = (each for each in graph.nodes if each.kind == "Conv")
+    check(found, "group_conv2d")
 
 
 @pytest.mark.parametrize(

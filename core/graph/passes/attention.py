@@ -13,7 +13,7 @@ from pegbox.compute.head_layout import PARTS, AttentionSizes, HeadLayout
 from pegbox.compute.movement import flat_index
 from pegbox.compute.plain_attention import LOWEST_SCORE
 from pegbox.expr.bounds import Ranges
-from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.nodes import Binary, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear, simplify
 from pegbox.expr.visit import substitute
 from pegbox.graph.graph import Array, Graph, Node, Value
@@ -28,6 +28,7 @@ _USUAL = ("BHND", "BNHD", "BN3HD")
 _ANY = ("".join(order) + "D" for axes in ("BHN", "BHN3") for order in permutations(axes))
 LAYOUTS = tuple(map(HeadLayout, dict.fromkeys((*_USUAL, *_ANY))))
 """The layouts in which arrays are looked for; among equals the first is taken."""
+_PLAIN = tuple(layout for layout in LAYOUTS if not layout.is_joined)
 
 
 def attention(graph: Graph) -> Graph:
@@ -45,7 +46,8 @@ def attention(graph: Graph) -> Graph:
         return o
 
     Queries, keys and values are read from as far in front as an array has them in an order of batch, heads, rows and
-    elements; the output has that order, too. A constant mask that hides the keys behind each query is `causal`;
+    elements; the output has that order, too. Keys and values that are repeated for groups of heads are read where each
+    stands once. A constant mask that hides the keys behind each query is `causal`;
     another summand is the bias. Scores and weights have no other reader.
     """
     graph = nan_guards(score_masks(graph))
@@ -62,7 +64,9 @@ class _Place:
 
     Attributes:
         value: the array.
-        steps: for each axis of the operand (batch, heads, rows, elements of a head), the distance of its elements.
+        steps: for each axis of the operand (batch, heads, rows, elements of a head), the distance of its elements; of
+            heads, that of groups.
+        group: the number of heads that share a part of the array one after the other.
         start: the place of the first.
         scale: the factor of the elements.
         copies: the nodes behind it that need not run.
@@ -70,9 +74,27 @@ class _Place:
 
     value: Value
     steps: tuple[int, ...]
+    group: int
     start: int
     scale: float
     copies: int
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """An array of queries, keys or values, and its layout, from which it is turned if that is another."""
+
+    value: Value
+    layout: HeadLayout
+
+    def nodes(self, name: str, shape: tuple[int, ...], layout: HeadLayout) -> Iterator[Node]:
+        """Yield the nodes, at least one, that give the array the wanted shape and layout."""
+        order = tuple(self.layout.axes.index(axis) for axis in layout.axes)
+        own = dict(zip(layout.axes, shape, strict=True))
+        view = reshape_node(name, self.value, [own[axis] for axis in self.layout.axes])
+        yield view
+        if self.layout != layout:
+            yield transpose_node(f"{name}.turned", view.outputs[0], order)
 
 
 @dataclass(frozen=True)
@@ -82,14 +104,14 @@ class _Match:
     Attributes:
         last: the product that makes its output.
         sizes, layout, scale, causal: as of `attention_node`.
-        arrays: its operands.
+        operands: its arrays.
         bias: the summand of the scores.
     """
 
     last: Node
     sizes: AttentionSizes
     layout: HeadLayout
-    arrays: tuple[Value, ...]
+    operands: tuple[_Operand, ...]
     scale: float
     causal: bool
     bias: Value | None
@@ -98,10 +120,10 @@ class _Match:
         """Yield the nodes that take the place of the last."""
         name, (out,) = self.last.name, self.last.outputs
         inputs = []
-        for number, (value, shape) in enumerate(zip(self.arrays, self.layout.shapes(self.sizes), strict=True)):
-            view = reshape_node(f"{name}.input{number}", value, shape)
-            yield view
-            inputs.append(view.outputs[0])
+        for number, (operand, shape) in enumerate(zip(self.operands, self.layout.shapes(self.sizes), strict=True)):
+            nodes = list(operand.nodes(f"{name}.input{number}", shape, self.layout))
+            yield from nodes
+            inputs.append(nodes[-1].outputs[0])
         bias = None
         if self.bias is not None:
             view = reshape_node(f"{name}.bias", self.bias, (1,) * (4 - len(self.bias.shape)) + self.bias.shape)
@@ -134,10 +156,12 @@ def _match(graph: Graph, node: Node) -> _Match | None:
     if any(value.shape[:-2] != stack for value in (q, k, v)):
         return None
     batch, heads = (1, *stack)[-2:]
-    sizes = AttentionSizes(batch, heads, x.shape[-2], x.shape[-1], q.shape[-1], heads, v.shape[-1])
     places = [list(_places(graph, value, turned=value is k)) for value in (q, k, v)]
-    best = max(((layout, *_arrays(layout, sizes, places)) for layout in LAYOUTS), key=lambda each: each[-1])
-    layout, arrays, scale, copies = best
+    found = []
+    for kv_heads in dict.fromkeys((heads, *(_heads(place, heads) for place in places[1]))):
+        sizes = AttentionSizes(batch, heads, x.shape[-2], x.shape[-1], q.shape[-1], kv_heads, v.shape[-1])
+        found += [(layout, sizes, *_operands(layout, sizes, places)) for layout in LAYOUTS]
+    layout, sizes, operands, scale, copies = max(found, key=lambda each: each[-1])
     if copies < 0:
         return None
     bias, causal = scores.bias, False
@@ -145,7 +169,7 @@ def _match(graph: Graph, node: Node) -> _Match | None:
         if bias.shape[-1:] != x.shape[-1:]:
             return None
         causal = bias in graph.constants and _is_causal(graph.constants[bias], *x.shape[-2:])
-    return _Match(last, sizes, layout, arrays, scale * scores.scale, causal, None if causal else bias)
+    return _Match(last, sizes, layout, operands, scale * scores.scale, causal, None if causal else bias)
 
 
 def _is_causal(mask: Array, n_q: int, n_k: int) -> bool:
@@ -171,8 +195,11 @@ def _places(graph: Graph, operand: Value, *, turned: bool) -> Iterator[_Place]:
     value, indices, scale, copies = operand, tuple[Expr, ...](at), 1.0, 0
     while True:
         form = simplified_linear(flat_index(value.shape, indices), ranges)
-        if set(form.terms) <= set(axes):
-            yield _Place(value, tuple(map(form.coefficient, axes)), form.const, scale, copies)
+        shared = list(set(form.terms) - set(axes))
+        group = _group(shared[0], heads) if len(shared) == 1 and heads not in form.terms else 0
+        if not shared or group:
+            of_axes = [batch, shared[0] if group else heads, row, element]
+            yield _Place(value, tuple(map(form.coefficient, of_axes)), max(group, 1), form.const, scale, copies)
         node = graph.producers.get(value)
         if node is None or len(node.outputs) > 1:
             return
@@ -188,35 +215,56 @@ def _places(graph: Graph, operand: Value, *, turned: bool) -> Iterator[_Place]:
             return
 
 
-def _arrays(
+def _group(term: Expr, heads: Var) -> int:
+    """Return the number of heads that share a number, a quotient of heads; 0 for another term."""
+    if isinstance(term, Binary) and term.op == "floordiv" and term.a is heads and isinstance(term.b, Const):
+        return int(term.b.value)
+    return 0
+
+
+def _heads(place: _Place, heads: int) -> int:
+    """Return the number of heads that an array has for so many of an operand."""
+    return 1 if not place.steps[1] else heads // place.group
+
+
+def _operands(
     layout: HeadLayout, sizes: AttentionSizes, places: Sequence[Sequence[_Place]]
-) -> tuple[tuple[Value, ...], float, int]:
-    """Return the arrays that have the operands in a layout, the scale, and the nodes that need not run; -1 for none."""
+) -> tuple[tuple[_Operand, ...], float, int]:
+    """Return the arrays of the operands for a layout, the scale, and the nodes that need not run; -1 for none.
+
+    Keys and values that groups of heads share may have another layout: to turn them costs less than to repeat them.
+    """
     none = (), 1.0, -1
     of = sizes
-    if layout.is_joined and (of.n_q, of.d) != (of.n_k, of.d_v):
+    if layout.is_joined and (of.n_q, of.d, of.heads) != (of.n_k, of.d_v, of.kv_heads):
         return none
-    chosen = []
+    chosen: list[tuple[_Operand, float, int]] = []
     keys = ((of.batch, of.kv_heads, of.n_k, width) for width in (of.d, of.d_v))
     extents = ((of.batch, of.heads, of.n_q, of.d), *keys)
     for part, (own, found) in enumerate(zip(extents, places, strict=True)):
-        steps, start = _expected(layout, own, part)
-        size = prod(layout.shape(*own))
+        sources = [layout] if own[1] == of.heads else [*_PLAIN, layout]
         fitting = [
-            place
-            for place in found
-            if (place.start, prod(place.value.shape)) == (start, size)
-            and (part < 2 or place.scale == 1)
-            and all(a == b or extent == 1 for a, b, extent in zip(place.steps, steps, own, strict=True))
+            (place.copies - (source != layout), source == layout, number, place, source)
+            for source in sources
+            for number, place in enumerate(found)
+            if (part < 2 or place.scale == 1) and _fits(place, of.heads, source, own, part)
         ]
         if not fitting:
             return none
-        chosen.append(fitting[-1])
-    arrays = tuple(place.value for place in chosen)
-    if layout.is_joined and len(set(arrays)) > 1:
+        copies, *_, place, source = max(fitting, key=lambda each: each[:3])
+        chosen.append((_Operand(place.value, source), place.scale, copies))
+    operands, scales, copied = zip(*chosen, strict=True)
+    if layout.is_joined and len(set(operands)) > 1:
         return none
-    scale = prod(place.scale for place in chosen)
-    return arrays[:1] if layout.is_joined else arrays, scale, sum(place.copies for place in chosen)
+    return operands[:1] if layout.is_joined else operands, prod(scales), sum(copied)
+
+
+def _fits(place: _Place, heads: int, layout: HeadLayout, own: tuple[int, int, int, int], part: int) -> bool:
+    """Decide whether an array has a part of these extents in a layout."""
+    steps, start = _expected(layout, own, part)
+    has_size = (place.start, prod(place.value.shape)) == (start, prod(layout.shape(*own)))
+    is_alike = all(a == b or extent == 1 for a, b, extent in zip(place.steps, steps, own, strict=True))
+    return has_size and is_alike and _heads(place, heads) == own[1]
 
 
 def _expected(layout: HeadLayout, own: tuple[int, int, int, int], part: int) -> tuple[tuple[int, ...], int]:

@@ -27,7 +27,7 @@ from pegbox.graph.operations import (
     reshape_node,
     transpose_node,
 )
-from pegbox.graph.passes.transposed_convolution import of_single_pixels
+from pegbox.graph.passes.transposed_convolution import of_steps
 from pegbox.graph.rewriting import Rewriting, with_distinct_inputs, with_outputs
 
 Rule = Callable[[Node, Rewriting], "list[Node] | None"]
@@ -102,6 +102,7 @@ def _conv(node: Node, made: Rewriting) -> list[Node] | None:
     strides, dilations = (_numbers(node, name, [1] * rank) for name in ("strides", "dilations"))
     pads = _pads(node, x.shape[2:], w.shape[2:], strides, dilations)
     group = _attribute(node, "group", 1)
+    w, pads = _used_taps(node, made, strides, dilations, pads)
     convolve = partial(
         conv_node, x=x, w=w, strides=strides, pads=pads, dilations=dilations, group=group, layout=CHANNEL_FIRST
     )
@@ -116,6 +117,33 @@ def _conv(node: Node, made: Rewriting) -> list[Node] | None:
         nodes.append(reshape_node(f"{node.name}.bias", bias[0], shape))
         added = nodes[-1].outputs[0]
     return [*nodes, pointwise_node(node.name, "Add", operator.add, (*sums.outputs, added), output=y)]
+
+
+def _used_taps(
+    node: Node, made: Rewriting, strides: Sequence[int], dilations: Sequence[int], pads: list[int]
+) -> tuple[Value, list[int]]:
+    """Leave out the outermost taps of filters that read nothing but the border; return the filters and the borders.
+
+    Those of wide dilations do it on small images (Chen et al., "Rethinking Atrous Convolution for Semantic Image
+    Segmentation", 2017, section 3.3).
+    """
+    x, w = node.inputs[:2]
+    rank = len(w.shape) - 2
+    if w not in made.constants:
+        return w, pads
+    kept, borders = [slice(None), slice(None)], list(pads)
+    extents, outputs = x.shape[2:], node.outputs[0].shape[2:]
+    for d, (extent, size, step, apart) in enumerate(zip(extents, outputs, strides, dilations, strict=True)):
+        first = [tap * apart - pads[d] for tap in range(w.shape[2 + d])]
+        used = [tap for tap, at in enumerate(first) if at < extent and at + (size - 1) * step >= 0]
+        before, after = min(used, default=0), len(first) - 1 - max(used, default=0)
+        kept.append(slice(before, len(first) - after))
+        borders[d] -= before * apart
+        borders[rank + d] -= after * apart
+    filters = made.constants[w][tuple(kept)]
+    if filters.shape == w.shape or min(borders) < 0:
+        return w, pads
+    return made.constant(f"{node.name}.filters", filters.copy()), borders
 
 
 def _numbers(node: Node, name: str, default: list[int]) -> list[int]:
@@ -260,5 +288,5 @@ def _quotient(node: Node, made: Rewriting) -> list[Node] | None:
 
 _RULES: Mapping[str, Rule] = {
     "Conv": _conv, "Gemm": _gemm, "BatchNormalization": _batch_normalization, "Clip": _clip, "Pow": _power,
-    "Div": _quotient, "Gather": _gather, "ConvTranspose": of_single_pixels,
+    "Div": _quotient, "Gather": _gather, "ConvTranspose": of_steps,
 }  # fmt: skip

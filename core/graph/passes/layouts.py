@@ -17,7 +17,7 @@ from pegbox.graph.rewriting import Rewriting
 
 _LAST = (0, 2, 3, 1)
 _FIRST = (0, 3, 1, 2)
-_FILTERS = (2, 3, 1, 0)  # of depthwise convolutions: vectors run along the channels
+_FILTERS = (2, 3, 1, 0)  # of convolutions in groups, depthwise ones among them
 _RANK = len(_LAST)
 _BARRIERS = frozenset({"MatMul", "Reshape", "Transpose", "Gather"})
 """The kinds that do not become channel-last beside those that are."""
@@ -96,9 +96,9 @@ class _ChannelLast:
         numbers: Mapping[str, Any] = {**node.attributes, "layout": CHANNEL_LAST}
         name, output = f"{node.name}.last", _twin(node.outputs[0])
         made = conv_node(name, self._last(x), w, **numbers, output=output)
-        if w.shape[1] > 1 or node.attributes["group"] == 1 or w not in self._made.constants:
+        if node.attributes["group"] == 1 or w not in self._made.constants:
             return made
-        # The channels of depthwise filters are one axis with those of the image.
+        # Vectors run along the channels, which are one axis with those of the image.
         if w not in self._filters:
             array = self._made.constants[w].transpose(_FILTERS)
             self._filters[w] = self._made.constant(f"{w.name}.last", array)

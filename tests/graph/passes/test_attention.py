@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,61 @@ def test_stacks_of_one_axis_are_heads() -> None:
     turned = made.add(transpose_node("turned", k, (0, 2, 1)))
     graph = made.attend(q, turned, v, made.by(operator.truediv, 2.0))
     assert "Attention" in kinds(graph)
+    check_values(graph, attention(graph))
+
+
+def repeated(made: Attended, x: Value, group: int, *, by_turns: bool = False) -> Value:
+    """Repeat each head [batch, heads, rows, elements] for a group, one after the other or by turns."""
+    batch, heads, *rest = x.shape
+    shape = (batch, group, heads, *rest) if by_turns else (batch, heads, group, *rest)
+
+    def expand(t: te.Tensor) -> list[te.Tensor]:
+        def element(b: Any, first: Any, second: Any, n: Any, c: Any) -> Any:
+            return t(b, second if by_turns else first, n, c)
+
+        return [te.compute(shape, element, name="expanded")]
+
+    apart = made.add(make_node(f"{x.name}.expanded", "Expand", [x], expand))
+    return made.add(reshape_node(f"{x.name}.repeated", apart, (batch, heads * group, *rest)))
+
+
+def grouped(kv_heads: int, group: int, *, keys_by_rows: bool = True, by_turns: bool = False) -> Graph:
+    made, heads = Attended(), kv_heads * group
+    q = made.add(transpose_node("q", Value("x", (2, 5, heads, 4), "float32"), (0, 2, 1, 3)))
+    y = Value("y", (2, 6, kv_heads, 4) if keys_by_rows else (2, kv_heads, 6, 4), "float32")
+    k = made.add(transpose_node("k", y, (0, 2, 1, 3))) if keys_by_rows else y
+    v = made.add(transpose_node("v", Value("z", (2, 6, kv_heads, 4), "float32"), (0, 2, 1, 3)))
+    turned = transpose_node("k_turned", repeated(made, k, group, by_turns=by_turns), (0, 1, 3, 2))
+    return made.attend(q, made.add(turned), repeated(made, v, group, by_turns=by_turns), made.by(operator.mul, 0.5))
+
+
+def test_heads_that_are_repeated_for_groups_are_read_once(golden: Golden) -> None:
+    made = check_pass(attention, grouped(2, 3), golden)
+    (node,) = [node for node in made.nodes if node.kind == "Attention"]
+    assert [value.shape for value in node.inputs] == [(2, 5, 6, 4), (2, 6, 2, 4), (2, 6, 2, 4)]
+
+
+@pytest.mark.parametrize(("kv_heads", "group"), [(1, 4), (3, 2), (4, 1)])
+def test_groups_of_any_size_have_one_attention(kv_heads: int, group: int) -> None:
+    graph = grouped(kv_heads, group)
+    (node,) = [node for node in attention(graph).nodes if node.kind == "Attention"]
+    assert node.inputs[1].shape == (2, 6, kv_heads, 4)
+    check_values(graph, attention(graph))
+    assert "Expand" not in [part.kind for each in optimize(graph).nodes for part in each.parts or (each,)]
+
+
+def test_shared_heads_of_different_layouts_are_turned_instead_of_repeated() -> None:
+    graph = grouped(2, 3, keys_by_rows=False)
+    made = attention(graph)
+    (node,) = [node for node in made.nodes if node.kind == "Attention"]
+    assert {prod(value.shape) for value in node.inputs[1:]} == {2 * 6 * 2 * 4}
+    check_values(graph, made)
+
+
+def test_heads_that_are_repeated_by_turns_are_no_groups() -> None:
+    graph = grouped(2, 3, by_turns=True)
+    (node,) = [node for node in attention(graph).nodes if node.kind == "Attention"]
+    assert prod(node.inputs[1].shape) == 2 * 6 * 6 * 4
     check_values(graph, attention(graph))
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from pegbox import te
 from pegbox.compute import convolve, elementwise, padded
@@ -15,15 +18,17 @@ from tests.helpers.optimized import Constants, batch_normalization, check_pass, 
 Golden = Callable[[object], None]
 
 
-def convolution(name: str, *values: Value, pads: tuple[int, ...], auto_pad: str = "") -> Node:
+def convolution(name: str, *values: Value, pads: tuple[int, ...], auto_pad: str = "", **numbers: Sequence[int]) -> Node:
     """Make a convolution as readers do: with a bias, and with attributes left out."""
 
     def compute(x: te.Tensor, w: te.Tensor, *bias: te.Tensor) -> list[te.Tensor]:
         rank = x.ndim - 2
-        sums = convolve(padded(x, (0, 0, *pads[:rank]), (0, 0, *pads[rank:])), w, [1] * rank, [1] * rank)
+        strides, dilations = (numbers.get(each, [1] * rank) for each in ("strides", "dilations"))
+        sums = convolve(padded(x, (0, 0, *pads[:rank]), (0, 0, *pads[rank:])), w, strides, dilations)
         return [te.compute(sums.shape, lambda n, o, *at: sums(n, o, *at) + bias[0](o)) if bias else sums]
 
-    return make_node(name, "Conv", values, compute, {"auto_pad": auto_pad} if auto_pad else {"pads": list(pads)})
+    attributes = {"auto_pad": auto_pad} if auto_pad else {"pads": list(pads)}
+    return make_node(name, "Conv", values, compute, {**attributes, **numbers})
 
 
 def test_a_convolution_is_split_from_its_bias(golden: Golden) -> None:
@@ -45,6 +50,25 @@ def test_the_borders_of_a_convolution_may_be_a_rule(rule: str, pads: tuple[int, 
     check_values(graph, made)
 
 
+def test_taps_that_read_the_border_alone_are_left_out(golden: Golden) -> None:
+    constants = Constants()
+    x, w = Value("x", (1, 3, 5, 9), "float32"), constants.random("w", 2, 3, 3, 3)
+    node = convolution("c", x, w, pads=(6, 6, 6, 6), dilations=[6, 6])
+    check_pass(canonical_form, graph_of([node], constants), golden)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_convolutions_with_wide_borders_keep_their_values(data: st.DataObject) -> None:
+    extent, taps, apart, step = (data.draw(st.integers(1, most)) for most in (5, 4, 5, 3))
+    wide = data.draw(st.tuples(st.integers(0, 12), st.integers(0, 12)))
+    assume(extent + sum(wide) >= (taps - 1) * apart + 1)
+    constants = Constants()
+    x, w = Value("x", (1, 2, extent), "float32"), constants.random("w", 2, 2, taps)
+    graph = graph_of([convolution("c", x, w, pads=wide, strides=[step], dilations=[apart])], constants)
+    check_values(graph, canonical_form(graph))
+
+
 def test_a_canonical_convolution_stays() -> None:
     constants = Constants()
     x, w = Value("x", (1, 5, 4, 3), "float32"), constants.random("w", 2, 3, 3, 3)
@@ -61,18 +85,29 @@ def test_a_bias_that_is_computed_gets_the_shape_of_channels() -> None:
     check_values(graph, made)
 
 
-def conv_transpose(name: str, *values: Value, strides: tuple[int, ...], **attributes: object) -> Node:
-    """Make a transposed convolution, whose windows lie side by side."""
+def conv_transpose(name: str, *values: Value, strides: tuple[int, ...], **attributes: Any) -> Node:
+    """Make a transposed convolution: each pixel adds a window to the outputs, of which pads are left out."""
+    rank = len(strides)
+    pads, dilations = attributes.get("pads", [0] * (2 * rank)), attributes.get("dilations", [1] * rank)
+    more, groups = attributes.get("output_padding", [0] * rank), attributes.get("group", 1)
 
     def compute(x: te.Tensor, w: te.Tensor, *bias: te.Tensor) -> list[te.Tensor]:
-        (n, c, *spatial), (_, o, *_) = x.shape, w.shape
-        rc = te.reduce_axis((0, c), name="rc")
+        (n, c, *spatial), (_, o, *kernel) = x.shape, w.shape
+        rc = te.reduce_axis((0, c // groups), name="rc")
+        pixel = [te.reduce_axis((0, e), name=f"p{d}") for d, e in enumerate(spatial)]
+        offset = [te.reduce_axis((0, k), name=f"k{d}") for d, k in enumerate(kernel)]
 
         def element(b: te.Expr, f: te.Expr, *at: te.Expr) -> te.Expr:
-            pixel, inner = ([of(i, s) for i, s in zip(at, strides, strict=True)] for of in (te.floordiv, te.floormod))
-            return te.sum(x(b, rc, *pixel) * w(rc, f, *inner), axis=rc)
+            sides = zip(at, pads[:rank], pixel, strides, offset, dilations, strict=True)
+            reached = te.all(*((i + before).equal(p * s + k * d) for i, before, p, s, k, d in sides))
+            channel = te.floordiv(f, o) * (c // groups) + rc
+            product = x(b, channel, *pixel) * w(channel, te.floormod(f, o), *offset)
+            return te.sum(te.if_then_else(reached, product, te.const(0, x.dtype)), axis=[rc, *pixel, *offset])
 
-        sums = te.compute((n, o, *(e * s for e, s in zip(spatial, strides, strict=True))), element)
+        sides = zip(spatial, strides, kernel, dilations, more, strict=True)
+        full = [(e - 1) * s + (k - 1) * d + 1 + m for e, s, k, d, m in sides]
+        kept = [f - before - after for f, before, after in zip(full, pads[:rank], pads[rank:], strict=True)]
+        sums = te.compute((n, o * groups, *kept), element)
         return [te.compute(sums.shape, lambda b, f, *at: sums(b, f, *at) + bias[0](f)) if bias else sums]
 
     return make_node(name, "ConvTranspose", values, compute, {"strides": list(strides), **attributes})
@@ -85,12 +120,63 @@ def test_windows_side_by_side_are_convolutions_of_single_pixels(golden: Golden) 
     check_pass(canonical_form, graph_of([node], constants), golden)
 
 
-@pytest.mark.parametrize("attributes", [{"group": 2}, {"dilations": [2, 2]}, {"pads": [1, 0, 0, 0]}])
+def test_windows_that_overlap_are_convolutions_of_which_borders_are_left_out(golden: Golden) -> None:
+    constants = Constants()
+    x, w = Value("x", (1, 3, 5, 4), "float32"), constants.random("w", 3, 8, 4, 3)
+    node = conv_transpose("c", x, w, strides=(2, 2), pads=[1, 0, 1, 1], output_padding=[0, 1])
+    check_pass(canonical_form, graph_of([node], constants), golden)
+
+
+def test_a_single_pixel_makes_one_window() -> None:
+    constants = Constants()
+    x, w = Value("x", (2, 3, 1, 1), "float32"), constants.random("w", 3, 2, 4, 4)
+    graph = graph_of([conv_transpose("c", x, w, strides=(1, 1), pads=[0, 1, 1, 0])], constants)
+    made = canonical_form(graph)
+    assert made.nodes[0].inputs[1].shape == (32, 3, 1, 1)
+    check_values(graph, made)
+
+
+@given(data=st.data(), rank=st.integers(1, 3))
+@settings(max_examples=60, deadline=None)
+def test_transposed_convolutions_keep_their_values(data: st.DataObject, rank: int) -> None:
+    def each(least: int, most: int) -> list[int]:
+        return data.draw(st.lists(st.integers(least, most), min_size=rank, max_size=rank))
+
+    kernel, strides, extents = each(1, 4), each(1, 3), each(1, 4)
+    more = [data.draw(st.integers(0, s - 1)) for s in strides]
+    full = [(e - 1) * s + k + m for e, s, k, m in zip(extents, strides, kernel, more, strict=True)]
+    before = [data.draw(st.integers(0, f - 1)) for f in full]
+    after = [data.draw(st.integers(0, f - 1 - b)) for f, b in zip(full, before, strict=True)]
+    constants = Constants()
+    values = Value("x", (1, 2, *extents), "float32"), constants.random("w", 2, 17, *kernel)
+    node = conv_transpose("c", *values, strides=(*strides,), pads=[*before, *after], output_padding=more)
+    graph = graph_of([node], constants)
+    check_values(graph, canonical_form(graph))
+
+
+@pytest.mark.parametrize("attributes", [{"group": 3}, {"dilations": [2, 2]}, {"auto_pad": "SAME_UPPER"}])
 def test_other_transposed_convolutions_stay(attributes: dict[str, object]) -> None:
     constants = Constants()
     x, w = Value("x", (1, 3, 5, 4), "float32"), constants.random("w", 3, 2, 2, 2)
     node = conv_transpose("c", x, w, strides=(2, 2), **attributes)
     check_stays(canonical_form, graph_of([node], constants))
+
+
+@pytest.mark.parametrize(
+    ("extent", "kernel", "outputs", "stays"),
+    [(8, 4, 16, False), (20, 4, 16, True), (20, 5, 16, False), (12, 3, 16, True), (8, 4, 3, True)],
+    ids=["short rows", "long rows", "for Winograd", "mostly zeros", "few channels"],
+)
+def test_the_form_of_a_transposed_convolution_depends_on_its_sizes(
+    extent: int, kernel: int, outputs: int, stays: bool
+) -> None:
+    constants = Constants()
+    x, w = Value("x", (1, 3, extent, extent), "float32"), constants.random("w", 3, outputs, kernel, kernel)
+    pads, more = ([2] * 4, [1, 1]) if kernel == 5 else ([1] * 4, [kernel % 2] * 2)
+    node = conv_transpose("c", x, w, strides=(2, 2), pads=pads, output_padding=more)
+    kinds = [each.kind for each in canonical_form(graph_of([node], constants)).nodes]
+    assert ("ConvTranspose" in kinds) == stays
+    assert ("Conv" in kinds) != stays
 
 
 def gemm(name: str, *values: Value, **attributes: float) -> Node:

@@ -1,0 +1,184 @@
+"""2-D convolution in groups: C[n, y, x, o] = Σ data[n, y·s + kh·d - p, x·s + kw·d - p, g(o) + c] · w[kh, kw, c, o].
+
+The channels of the input and of the result form as many groups, and those of a group of the result are sums over the
+input's group at the same place, from channel g(o) on (Krizhevsky et al., 2012; ResNeXt: Xie et al., 2017). Vectors run
+along the channels of the result. In most of them all lanes are in one group, so that they have an element of the input
+in common, as in a product of matrices; else lanes of several groups are picked out of a vector of the input. The
+register tile is `tile_w` pixels of a row by `vectors` vectors. The image is copied with its border of zeros first.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pegbox as pb
+from pegbox import te
+from pegbox.compute import padded
+from pegbox.errors import TemplateError
+from pegbox.templates import threads
+from pegbox.templates.conv_shape import Conv, Steps, Window, check_layout, conv_shape
+from pegbox.templates.register_tile import BODY, is_first_name, write_out
+
+NAME = "group_conv2d"
+LAYOUT, WEIGHTS = "NHWC", "HWIO"
+_WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
+_VECTORS = (1, 2, 3, 4)
+_ORDERS = ("yxc", "ycx", "cyx")
+"""The orders of the loops over tiles, outermost first: rows, pixels of a row, channels."""
+
+_FEWEST, _OTHERS = 4, 3
+"""The fewest accumulators of a tile; the registers for an element of the input and for weights."""
+
+
+@pb.template(NAME)
+def group_conv2d(
+    cfg: pb.TemplateConfig,
+    N: int,
+    C: int,
+    H: int,
+    W: int,
+    O: int,  # noqa: E741 - the name of output channels in the layouts
+    KH: int,
+    KW: int,
+    groups: int,
+    stride: Steps = 1,
+    padding: Steps = 0,
+    dilation: Steps = 1,
+    layout: str = LAYOUT,
+    weights: str = WEIGHTS,
+    dtype: str = "float32",
+) -> tuple[te.TESchedule, list[te.Tensor]]:
+    """Convolve N images (N, H, W, C) with O filters of KH × KW × C / groups each, with zeros around them.
+
+    stride, padding and dilation are a number or a pair (rows, columns), and padding may be (top, left, bottom, right).
+    The layouts are "NHWC" and "HWIO" (KH, KW, C / groups, O). float32 or float64; other types run, untuned.
+    """
+    check_layout("layout", layout, (LAYOUT,), NAME)
+    check_layout("weights", weights, (WEIGHTS,), NAME)
+    window = Window(stride, padding, dilation)
+    conv = conv_shape((N, C, H, W), (O, KH, KW), window, layout, weights, dtype, cfg.target, name=NAME)
+    inner = _inner(conv, groups)
+    data = te.placeholder(conv.data_shape, name="data", dtype=dtype)
+    weight = te.placeholder((*conv.kernel, inner, conv.o), name="weight", dtype=dtype)
+    flop = conv.flop / groups
+    cfg.add_flop(flop)
+    cfg.define_plain(lambda: [_sums(conv, groups, _bordered(conv, data), weight, "C")])
+    _declare(cfg, conv, groups)
+    threads.declare(cfg, flop)
+    border = _bordered(conv, data)
+    tile = _sums(conv, groups, border, weight, "tile")
+    out = te.compute(conv.out_shape, lambda *at: tile(*at), name="C")
+    return _scheduled(cfg, out, tile, border if conv.is_padded else None), [data, weight, out]
+
+
+def _inner(conv: Conv, groups: int) -> int:
+    """Return the channels of the input that each output is a sum over.
+
+    Raises:
+        TemplateError: the groups do not divide the channels.
+    """
+    if groups < 1:
+        raise TemplateError(f"{NAME}: groups={groups!r} is not a number of groups; give a whole number from 1 on")
+    for letter, channels in (("C", conv.c), ("O", conv.o)):
+        if channels % groups:
+            raise TemplateError(f"{NAME}: groups={groups} does not divide {letter}={channels}; give a divisor of both")
+    return conv.c // groups
+
+
+# Space ---------------------------------------------------------------------------------------------------------------
+
+
+def _declare(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> None:
+    """Declare the knobs: the tile, the elements of a vector, the order of tiles, and how far the sum is unrolled."""
+    sizes = _vector_sizes(conv, conv.o // groups)
+    inner = conv.c // groups
+    cfg.define_knob("lanes", sizes)
+    widths = [w for w in _WIDTHS if w <= conv.out[1]]
+    vectors = [v for v in _VECTORS if v == 1 or (v - 1) * sizes[0] < conv.o]
+    cfg.define_knob("tile_w", widths)
+    cfg.define_knob("vectors", vectors)
+    cfg.define_knob("unroll_c", [u for u in (1, 2, 4, 8, 16) if inner % u == 0])
+    cfg.define_knob("order", _ORDERS)
+    room = conv.target.vector_registers - _OTHERS
+    fewest = min(_FEWEST, max(w * v for w, v in itertools.product(widths, vectors) if w * v <= room - v))
+    cfg.add_constraint(
+        lambda c: fewest <= c["tile_w"].val * c["vectors"].val <= room - c["vectors"].val,
+        reads=("tile_w", "vectors"),
+        message="accumulators fit the registers, and hide the latency",
+    )
+    cfg.add_constraint(
+        lambda c: is_first_name(c["order"].val, _ORDERS, _loops(conv, c)),
+        reads=("lanes", "tile_w", "vectors", "order"),
+        message="an order of loops has one name",
+    )
+    cfg.add_constraint(
+        lambda c: c["tile_w"].val * c["vectors"].val * c["unroll_c"].val <= BODY,
+        reads=("tile_w", "vectors", "unroll_c"),
+        message=f"the innermost body has at most {BODY} multiply-adds",
+    )
+
+
+def _loops(conv: Conv, c: pb.Config) -> str:
+    """Return the letters of loops over tiles that have several iterations."""
+    counts = {"y": conv.out[0], "x": conv.out[1] / c["tile_w"].val, "c": conv.o / (c["vectors"].val * c["lanes"].val)}
+    return "".join(letter for letter, count in counts.items() if count > 1)
+
+
+def _vector_sizes(conv: Conv, outputs: int) -> list[int]:
+    """Return the elements of a vector: a register's or half of it where these lie in one group.
+
+    For narrow groups, either lanes of several groups are in a register, or the most that lie in one group.
+    """
+    shared = [lanes for k in range(conv.lanes.bit_length() - 1) if outputs % (lanes := conv.lanes >> k) == 0]
+    return shared[:1] if shared and 2 * shared[0] >= conv.lanes else [conv.lanes, *shared[:1]]
+
+
+# Computation ---------------------------------------------------------------------------------------------------------
+
+
+def _bordered(conv: Conv, data: te.Tensor) -> te.Tensor:
+    return padded(data, (0, *conv.padding, 0), (0, *conv.padding_after, 0), name="data_padded")
+
+
+def _sums(conv: Conv, groups: int, border: te.Tensor, weight: te.Tensor, name: str) -> te.Tensor:
+    inner, outputs = conv.c // groups, conv.o // groups
+    extents = zip((*conv.kernel, inner), ("kh", "kw", "c"), strict=True)
+    kh, kw, c = (te.reduce_axis((0, extent), name=each) for extent, each in extents)
+    (sy, sx), (dy, dx) = conv.stride, conv.dilation
+
+    def element(n: te.Expr, y: te.Expr, x: te.Expr, o: te.Expr) -> te.Expr:
+        value = border(n, y * sy + kh * dy, x * sx + kw * dx, o // outputs * inner + c)
+        return te.sum(value * weight(kh, kw, c, o), axis=[kh, kw, c])
+
+    return te.compute(conv.out_shape, element, name=name)
+
+
+# Schedule ------------------------------------------------------------------------------------------------------------
+
+
+def _scheduled(cfg: pb.TemplateConfig, c: te.Tensor, tile: te.Tensor, border: te.Tensor | None) -> te.TESchedule:
+    s, lanes = te.create_schedule(c.op), cfg["lanes"].val
+    out, sums = s[c], s[tile]
+    n, y, x, o = out.op.axis
+    ot, oi = out.split(o, factor=cfg["vectors"].val * lanes)
+    ov, ol = out.split(oi, factor=lanes)
+    xt, xi = out.split(x, factor=cfg["tile_w"].val)
+    by_name = {"y": y, "x": xt, "c": ot}
+    loops = [by_name[letter] for letter in cfg["order"].val]
+    out.reorder(n, *loops, xi, ov, ol)
+    write_out(out, ol, (xi, ov))
+    threads.share(cfg, out, out.fuse(n, loops[0]))
+    sums.set_scope("local")
+    sums.compute_at(out, loops[-1])
+    *outer, last = sums.op.axis
+    kh, kw, channel = sums.op.reduce_axis
+    vectors, inside = sums.split(last, factor=lanes)
+    co, ci = sums.split(channel, factor=cfg["unroll_c"].val)
+    sums.reorder(kh, kw, co, ci, *outer, vectors, inside)
+    write_out(sums, inside, (ci, *outer, vectors))
+    if border is not None:
+        copying = s[border]
+        n, y, *_, channels = copying.op.axis
+        threads.share(cfg, copying, copying.fuse(n, y))
+        copying.vectorize(copying.split(channels, factor=lanes)[1])
+    return s

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox.errors import TemplateError
+from pegbox.testing import TemplateContract
+
+Golden = Callable[[object], None]
+
+
+class TestGroups(TemplateContract):
+    template = "group_conv2d"
+    target = "llvm -num-cores 2"
+    cases: ClassVar[Any] = [
+        (1, 16, 8, 9, 16, 3, 3, 2, 1, 1),
+        (2, 12, 7, 7, 24, 3, 3, 3, 2, 1),
+        (1, 6, 6, 9, 10, 3, 2, 2, (2, 1), (1, 0, 0, 2), (1, 2)),
+        (1, 8, 5, 4, 32, 1, 1, 2, 1, 0, 1, "NHWC", "HWIO", "float64"),
+        (1, 5, 6, 6, 7, 2, 2, 1),
+    ]
+    configs = 6
+
+
+@pytest.mark.parametrize("outputs", [4, 8, 12, 16, 24, 32])
+def test_values_are_those_of_a_convolution_of_each_group(outputs: int) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((1, 9, 8, 6), "float32"), rng.standard_normal((3, 3, 2, 3 * outputs), "float32")
+    wide = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))).reshape(1, 11, 10, 3, 2)
+    filters = w.reshape(3, 3, 2, 3, outputs)
+    expected = sum(
+        np.einsum("nyxgc,cgo->nyxgo", wide[:, i : i + 9, j : j + 8], filters[i, j]) for i in range(3) for j in range(3)
+    ).reshape(1, 9, 8, 3 * outputs)
+    task = pb.create_task("group_conv2d", (1, 6, 9, 8, 3 * outputs, 3, 3, 3), {"padding": 1})
+    for config in (task.space.config(row) for row in task.space.sample(3, rng).tolist()):
+        found = np.empty(expected.shape, "float32")
+        pb.build(task, config=config)(x, w, found)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_lanes_of_a_group_have_an_element_of_the_input_in_common(golden: Golden) -> None:
+    task = pb.create_task(
+        "group_conv2d", (1, 16, 4, 8, 16, 3, 3, 2), {"padding": 1}, target="llvm -mcpu=x86-64-v3 -num-cores 1"
+    )
+    chosen = {"tile_w": 4, "vectors": 1, "unroll_c": 2, "order": "cyx"}
+    configs = task.space.iterate()
+    golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
+
+
+@pytest.mark.parametrize(
+    ("outputs", "sizes"), [(4, [16, 4]), (8, [8]), (12, [16, 4]), (16, [16]), (24, [8]), (3, [16])]
+)
+def test_the_elements_of_a_vector_follow_from_the_outputs_of_a_group(outputs: int, sizes: list[int]) -> None:
+    task = pb.create_task("group_conv2d", (1, 4, 8, 8, 2 * outputs, 3, 3, 2), target="llvm -mcpu=x86-64-v4")
+    assert {config["lanes"].val for config in task.space.iterate()} == set(sizes)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "message"),
+    [
+        ((1, 6, 4, 4, 6, 3, 3, 4), {}, "group_conv2d: groups=4 does not divide C=6; give a divisor of both"),
+        ((1, 6, 4, 4, 8, 3, 3, 3), {}, "group_conv2d: groups=3 does not divide O=8"),
+        ((1, 6, 4, 4, 6, 3, 3, 0), {}, "group_conv2d: groups=0 is not a number of groups"),
+        ((1, 6, 4, 4, 6, 5, 3, 2), {}, "group_conv2d: the filter spans 5 along H"),
+        ((1, 6, 4, 4, 6, 3, 3, 2), {"layout": "NCHW"}, "group_conv2d: layout='NCHW' is not a layout here; give one of"),
+        ((1, 6, 4, 4, 6, 3, 3, 2), {"weights": "OIHW"}, "group_conv2d: weights='OIHW' is not a layout here"),
+        ((1, 0, 4, 4, 6, 3, 3, 2), {}, "group_conv2d: C=0 is not a size"),
+    ],
+)
+def test_bad_arguments_are_refused(args: tuple[Any, ...], kwargs: dict[str, Any], message: str) -> None:
+    with pytest.raises(TemplateError, match=message):
+        pb.create_task("group_conv2d", args, kwargs)
