@@ -93,6 +93,26 @@ def _unet(side: int = 128, width: int = 32, depth: int = 3) -> Made:
     return UNet(), (1, 3, side, side)
 
 
+def _recurrent(kind: str, batch: int) -> Callable[[], Made]:
+    """Two recurrent layers of 512 units over 64 steps, and a classifier of each step."""
+
+    def make() -> Made:
+        from torch import nn
+
+        class Tagger(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.layers = getattr(nn, kind)(256, 512, num_layers=2, batch_first=True)
+                self.head = nn.Linear(512, 1000)
+
+            def forward(self, x: Any) -> Any:
+                return self.head(self.layers(x)[0])
+
+        return Tagger(), (batch, 64, 256)
+
+    return make
+
+
 def _dcgan(width: int = 64, channels: int = 100) -> Made:
     """The generator of DCGAN (Radford et al., 2016) for images of 64²."""
     from torch import nn
@@ -124,6 +144,8 @@ NETWORKS: dict[str, Callable[[], Made]] = {
     "shufflenet": _vision("shufflenet_v2_x1_0"),
     "densenet121": _vision("densenet121"),
     "swin_t": _vision("swin_t"),
+    "lstm": _recurrent("LSTM", 1),
+    "gru": _recurrent("GRU", 4),
     "regnet_y_400mf": _vision("regnet_y_400mf"),
     "resnext50": _vision("resnext50_32x4d"),
     "dcgan": _dcgan,

@@ -161,10 +161,10 @@ def _reshaped(x: Tensor, *, shape: tuple[int, ...]) -> list[Tensor]:
     return [reshaped(x, shape, name="Reshape")]
 
 
-def crop_node(name: str, x: Value, begin: Sequence[int], shape: Sequence[int]) -> Node:
+def crop_node(name: str, x: Value, begin: Sequence[int], shape: Sequence[int], *, output: Value | None = None) -> Node:
     """Make a node that copies a part of X: its elements from `begin` on."""
     attributes: dict[str, Any] = {"begin": tuple(begin), "shape": tuple(shape)}
-    return _node(name, "Crop", (x,), bound(_cropped, **attributes), attributes, None)
+    return _node(name, "Crop", (x,), bound(_cropped, **attributes), attributes, output)
 
 
 def _cropped(x: Tensor, *, begin: tuple[int, ...], shape: tuple[int, ...]) -> list[Tensor]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pegbox.graph import Value
 from pegbox.plugins.onnx.graph_builder import GraphBuilder
+from pegbox.plugins.onnx.node_parts import NodeParts
 from pegbox.plugins.onnx.operators.casts import DTYPES
 
 _WIDE = ("float32", "float64")
@@ -85,28 +86,8 @@ def _seen(n_q: int, n_k: int, attributes: Mapping[str, Any]) -> NDArray[np.bool_
     return np.asarray(np.logical_and.reduce([np.ones((n_q, n_k), bool), *tests]))
 
 
-class _Parts:
-    """The nodes that take the place of one, whose output they are named after."""
-
-    def __init__(self, name: str, graph: GraphBuilder) -> None:
-        self.nodes: list[onnx.NodeProto] = []
-        self._name, self._graph, self._count = name, graph, 0
-
-    def _next(self) -> str:
-        self._count += 1
-        return f"{self._name}.{self._count}"
-
-    def add(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node; return its output."""
-        output = self._next()
-        self.nodes.append(onnx.helper.make_node(kind, inputs, [output], name=output, **attributes))
-        return output
-
-    def array(self, array: NDArray[Any]) -> str:
-        """Add a constant."""
-        name = self._next()
-        self._graph.add_constant(name, array)
-        return name
+class _Parts(NodeParts):
+    """The nodes of an attention."""
 
     def heads(self, name: str, x: Value, own: int, wanted: int) -> str:
         """Bring an array into the order [batch, heads, rows, elements], each head as often as queries want it."""

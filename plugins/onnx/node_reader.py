@@ -27,7 +27,9 @@ from pegbox.plugins.onnx.inference import Inferred
 from pegbox.plugins.onnx.model_file import is_own
 from pegbox.plugins.onnx.operator import OPERATORS, Meaning, Operator, OperatorNode, OperatorRefused
 from pegbox.plugins.onnx.operators.casts import DTYPES
+from pegbox.plugins.onnx.operators.recurrent import GATES
 from pegbox.plugins.onnx.opsets import UNSUPPORTED
+from pegbox.plugins.onnx.recurrent_parts import recurrent_parts
 from pegbox.plugins.onnx.refusal import Refusal
 from pegbox.plugins.onnx.structure import described
 from pegbox.plugins.onnx.weights import Weights
@@ -43,6 +45,10 @@ _CONTROL_FLOW = {
     "Loop": ("the number of its iterations is decided when the model runs", "export the model with the loop unrolled"),
     "Scan": ("loops over parts of a tensor are not supported", "export the model with the loop unrolled"),
 }
+
+
+_PARTS = {"Attention": attention_parts, **dict.fromkeys(GATES, recurrent_parts)}
+"""The functions that list the nodes of operators which are written as several."""
 
 
 class _Unknown(Exception):
@@ -146,7 +152,8 @@ class NodeReader:
         if self._is_empty(proto, operator, given):
             return ()
         attributes = attributes_of(proto, self._weights)
-        parts = attention_parts(proto, given, attributes, self.graph) if proto.op_type == "Attention" else ()
+        divide = _PARTS.get(proto.op_type)
+        parts = divide(proto, given, attributes, self.graph) if divide else ()
         if not parts:
             self._apply(proto, operator, given)
         return parts

@@ -13,7 +13,7 @@ from pegbox.plugins.sketch.analysis import buffers_of, instructions, loads_of
 from pegbox.plugins.sketch.limit import BodyLimit, Extent
 from pegbox.plugins.sketch.packing import pack_operands
 from pegbox.plugins.sketch.register_tile import keep_in_registers
-from pegbox.plugins.sketch.scan_rows import shared_loops
+from pegbox.plugins.sketch.scan_rows import scan_of, shared_loops
 from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.steps import Choice, Name, OptionValue, SketchKnob, SketchStep, compute_at, stage_call
 from pegbox.plugins.sketch.tiles import Place
@@ -35,7 +35,8 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
         if (place := _place(new, name, once=packing)) is not None:
             new.place(place, ROOT, [])
     for name in new.tiles if packing else ():
-        pack_operands(new, name, lanes_of(target, new.op(name).outputs[0].dtype))
+        if scan_of(new, name) is None:  # a copy in each row would be read once
+            pack_operands(new, name, lanes_of(target, new.op(name).outputs[0].dtype))
         keep_in_registers(new, name, target)
     unrolls: dict[str, str] = {}
     for name in reversed(stages):

@@ -6,6 +6,9 @@ import math
 from dataclasses import replace
 
 from pegbox.codegen import LATENCY, Target, fits_registers, lanes_of
+from pegbox.compute import ComputeOp
+from pegbox.expr import Binary, Const
+from pegbox.plugins.sketch.analysis import loads_of, panel_axis
 from pegbox.plugins.sketch.limit import TileLimit, vectors_of
 from pegbox.plugins.sketch.state import State, spatial_and_reduce
 from pegbox.plugins.sketch.steps import Name
@@ -27,7 +30,7 @@ def keep_in_registers(state: State, name: str, target: Target) -> None:
     if not fills_vectors(divisors := state.knobs[last].innermosts(), lanes):
         state.knobs[last] = replace(state.knobs[last], policy="verbose")
         exact.add(max(divisors, key=lambda extent: _filled(extent, lanes)))
-    full = full_extents(state.knobs[last].innermosts(), lanes)
+    full = full_extents(aligned_extents(state.knobs[last].innermosts(), op), lanes)
     state.knobs[last] = replace(state.knobs[last], allowed=tuple(sorted({*full, *exact})))
     if tiles.like:
         return  # the limit of that stage is one of these knobs
@@ -42,6 +45,17 @@ def keep_in_registers(state: State, name: str, target: Target) -> None:
 def fills_vectors(extents: list[int], lanes: int) -> bool:
     """Check if one of the extents fills its vectors well, or none is as long as a vector."""
     return max(extents) < lanes or max(_filled(extent, lanes) for extent in extents) >= _ENOUGH
+
+
+def aligned_extents(extents: list[int], op: ComputeOp) -> list[int]:
+    """Select the extents whose tiles begin and end with panels of packed operands, or divide them; else all.
+
+    A vector that lies in two panels would be read element by element.
+    """
+    axis = op.axis[-1]
+    packed = [load.indices[-1] for load in loads_of(op) if panel_axis(load) is axis]
+    widths = [index.b.value for index in packed if isinstance(index, Binary) and isinstance(index.b, Const)]
+    return [n for n in extents if all(n % width == 0 or width % n == 0 for width in widths)] or extents
 
 
 def full_extents(extents: list[int], lanes: int) -> tuple[int, ...]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pegbox.compute import ComputeOp, IterVar, ScanOp
-from pegbox.expr import Call, Expr, Load, walk
+from pegbox.expr import Call, Expr, Load, free_vars, walk
 from pegbox.plugins.sketch.analysis import loads_of, sums_along_lanes
 from pegbox.plugins.sketch.rules import Derived, Match, Rule
 from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.steps import Name
+from pegbox.plugins.sketch.tiles import Tiles
 
 _TILE = 16  # of axes that neither run along vectors nor count the rows
 _CHAINS = 8  # rows that are computed side by side, as a step of one waits for the step before it
 _STEPS = 32  # of each of them at a time: some lines of a cache
+_COLUMNS = 64  # of a register tile
 _SUMS = 8  # sums that share what they read of the rows before
 
 
@@ -33,6 +35,8 @@ class ScanTiling:
         op = new.op(name)
         assert isinstance(op, ScanOp)  # match has asked
         free = independent_axes(op, [new.op(each) for each in new.stages])
+        if new.target.num_cores == 1 and _shares_weights(new, op):
+            free = set()
         if op.time == len(op.axis) - 1 and len(free) == len(op.axis) - 1 and free:
             self._chains(new, name, op)
         else:
@@ -86,15 +90,24 @@ class CellTiling:
         op = new.op(name)
         *outer, last = [loop for loop in new.loops(name) if not new.is_reduce(loop)]
         *sums, term = [loop for loop in new.loops(name) if new.is_reduce(loop)]
-        across = new.tile(name, last, 2, innermost=_SUMS if _reads_along(op) else None, tails=True)[1]
         if not _reads_along(op):
-            new.reorder(name, [*outer, across[0], *sums, term, across[1]])
+            self._tile_registers(new, name)
             return new
+        across = new.tile(name, last, 2, innermost=_SUMS, tails=True)[1]
         parts = new.tile(name, term, 2, tails=True)[1]
         new.reorder(name, [*outer, across[0], *sums, parts[0], across[1], parts[1]])
         new.call(name, "unroll", Name(across[1]))
         new.call(name, "vectorize", Name(parts[1]))
         return new
+
+    def _tile_registers(self, state: State, name: str) -> None:
+        """Keep sums of several columns, and of what shares their operands, in registers over all terms."""
+        row, *loops = state.loops(name)
+        terms = [loop for loop in loops if state.is_reduce(loop)]
+        made = [state.tile(name, loop, 2, innermost=_COLUMNS, tails=True) for loop in loops if loop not in terms]
+        outer, inner = ([parts[level] for _, parts in made] for level in (0, 1))
+        state.tiles[name] = Tiles(name, "SRS", [outer, terms, inner], tuple(knob for knob, _ in made))
+        state.reorder(name, [row, *outer, *terms, *inner])
 
 
 def scan_rules() -> list[Rule]:
@@ -120,10 +133,17 @@ def shared_loops(state: State, name: str) -> list[str]:
 
 
 def _reads_along(op: ComputeOp) -> bool:
-    """Check if most operands of a sum are in memory in the order of its terms."""
-    last = [load.indices[-1] for load in loads_of(op) if load.indices]
-    along = sum(index is op.reduce_axis[-1] for index in last)
-    return 2 * along > sum(index is op.axis[-1] for index in last) and sums_along_lanes(op)
+    """Check if most operands that differ from column to column are in memory in the order of a sum's terms."""
+    found = [[free_vars(index) for index in load.indices] for load in loads_of(op)]
+    last = [indices[-1] for indices in found if any(op.axis[-1] in each for each in indices)]
+    along = sum(op.axis[-1] not in each and op.reduce_axis[-1] in each for each in last)
+    return 2 * along > len(last) and sums_along_lanes(op)
+
+
+def _shares_weights(state: State, op: ScanOp) -> bool:
+    """Check if sums between rows read operands that several elements share, each time for as many as are in a tile."""
+    cells = [name for name in state.stages if state.op(name) is not op and op.has_member(state.op(name))]
+    return any(state.op(name).reduce is not None and state.needs_tiling(name) for name in cells)
 
 
 def independent_axes(op: ScanOp, ops: list[ComputeOp]) -> set[IterVar]:

@@ -286,6 +286,15 @@ def test_lanes_across_vectors_of_a_register_tile_are_picked_in_registers(start: 
     assert "rsp" not in text
 
 
+def test_rows_of_broken_vectors_are_read_where_they_were_stored() -> None:
+    a, c, tile = Buffer("a", (4, 3)), Buffer("c", (4, 3)), Buffer("tile", (4, 3))
+    rows = lambda body: loop("r", 4, lambda r: loop("i", 3, lambda i: body(r, i), VECTORIZED), UNROLLED)  # noqa: E731
+    fill, use = rows(lambda r, i: put(tile, r, i, get(a, r, i))), rows(lambda r, i: put(c, r, i, get(tile, r, i)))
+    func = function([a, c], [c], alloc(tile, seq(fill, use)))
+    check(func)
+    assert "rsp" not in assembly(emit(func, WIDE)).split("kernel__timed")[0]
+
+
 def test_a_line_at_a_changing_place_stays_in_memory() -> None:
     a, c, line = Buffer("a", (48,)), Buffer("c", (8, 16)), Buffer("line", (48,))
     fill = loop("i", 48, lambda i: put(line, i, get(a, i)), VECTORIZED)

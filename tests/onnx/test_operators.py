@@ -185,9 +185,11 @@ def test_normalized_rows(kind: str) -> None:
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize(("kind", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
 @pytest.mark.parametrize("ragged", [False, True])
-def test_recurrent_layers(kind: str, gates: int, direction: str, ragged: bool) -> None:
+@pytest.mark.parametrize("constant", [False, True])
+def test_recurrent_layers(kind: str, gates: int, direction: str, ragged: bool, constant: bool) -> None:
     pytest.importorskip("onnxruntime")
-    steps, batch, size, hidden, count = 5, 3, 4, 2, 1 + (direction == "bidirectional")
+    hidden = 18 if constant else 2  # weights of the former are laid out in panels of 16 columns
+    steps, batch, size, count = 5, 3, 4, 1 + (direction == "bidirectional")
     inputs = {
         "x": floats(steps, batch, size),
         "w": floats(count, gates * hidden, size, seed=1),
@@ -203,7 +205,24 @@ def test_recurrent_layers(kind: str, gates: int, direction: str, ragged: bool) -
     order = " ".join(inputs) if ragged else " ".join(inputs).replace("n", "_")
     given = inputs if ragged else {name: array for name, array in inputs.items() if name != "n"}
     check(kind, given, outputs, order=order, runtime=True, tolerance=1e-4, direction=direction, hidden_size=hidden,
-          opset=17, **options)  # fmt: skip
+          opset=17, weights=["w", "r", "b"] if constant else [], **options)  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_constant_weights_have_the_values_of_computed_ones_where_the_batch_comes_first(kind: str, gates: int) -> None:
+    inputs = {
+        "x": floats(3, 5, 4),
+        "w": floats(2, gates * 6, 4, seed=1),
+        "r": floats(2, gates * 6, 6, seed=2),
+        "b": floats(2, 2 * gates * 6, seed=3),
+    }
+    options: dict[str, Any] = {"direction": "bidirectional", "hidden_size": 6, "layout": 1}
+    whole, parts = (
+        backend.PreparedModel(operators.one_operator(kind, inputs, weights=weights, **options), backend.compiled)
+        for weights in ([], ["w", "r", "b"])
+    )
+    for made, wanted in zip(parts.run({"x": inputs["x"]}), whole.run(inputs), strict=True):
+        np.testing.assert_allclose(made, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_long_sequences_are_one_scan() -> None:

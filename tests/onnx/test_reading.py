@@ -222,6 +222,27 @@ def test_texts_of_a_list_are_read() -> None:
     np.testing.assert_allclose(y.item(), gate * gate * np.tanh(2), rtol=1e-5)
 
 
+def _kinds_of_a_layer(**weights: np.ndarray[Any, Any]) -> list[str]:
+    nodes = [node("GRU", "x w r b", "y", hidden_size=3)]
+    shapes = {"x": [4, 1, 2], "w": [1, 9, 2], "r": [1, 9, 3], "b": [1, 18]}
+    inputs = {name: shape for name, shape in shapes.items() if name not in weights}
+    return [each.kind for each in reader.read_model(model(nodes, inputs, ["y"], weights)).nodes]
+
+
+def test_inputs_of_a_recurrent_layer_are_one_product_where_weights_are_constant() -> None:
+    w, r, b = (np.ones(shape, "float32") for shape in ((1, 9, 2), (1, 9, 3), (1, 18)))
+    assert _kinds_of_a_layer(w=w, r=r, b=b) == ["MatMul", "Add", "GRU"]
+    for weights in ({"w": w, "r": r}, {"w": w, "b": b}, {"r": r, "b": b}):
+        assert _kinds_of_a_layer(**weights) == ["GRU"]
+
+
+def test_a_file_does_not_say_that_the_inputs_are_multiplied_already() -> None:
+    layer = node("LSTM", "x w r", "y", hidden_size=1, prepared=1)
+    arrays = {"w": np.ones((1, 4, 1), "float32"), "r": np.ones((1, 4, 1), "float32")}
+    with pytest.raises(GraphError, match="prepared"):
+        reader.read_model(model([layer], {"x": [1, 1, 1]}, ["y"], arrays))
+
+
 @pytest.mark.parametrize(("start", "end", "step"), [(-9, -99, -1), (-9, 2, 1), (9, -9, -2), (2, -99, -1)])
 def test_slices_that_begin_or_end_beyond_an_axis(start: int, end: int, step: int) -> None:
     """A start in front of the first element is the first element, with a negative step too."""

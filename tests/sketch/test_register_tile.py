@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import pegbox as pb
-from pegbox.plugins.sketch.register_tile import full_extents
+from pegbox import te
+from pegbox.compute import ComputeOp
+from pegbox.plugins.sketch.register_tile import aligned_extents, full_extents
 from pegbox.space.split import SplitKnob
 
 WIDE = "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores 1"
@@ -50,6 +52,21 @@ def test_extents_along_vectors_are_those_that_fill_them_best(extents: list[int],
 )
 def test_where_no_divisor_fills_vectors_tiles_have_tails(columns: int, target: str, expected: set[int]) -> None:
     assert innermosts(task_of(64, 64, columns, target=target), "C_i1") == expected
+
+
+def packed(width: int) -> te.Tensor:
+    a = te.placeholder((8, 64), name="A")
+    b = te.placeholder((96 // width, 64, width), name="B")
+    k = te.reduce_axis((0, 64), name="k")
+    return te.compute((8, 96), lambda i, j: te.sum(a[i, k] * b[j // width, k, j % width], axis=k), name="C")
+
+
+@pytest.mark.parametrize(("width", "expected"), [(16, [8, 16, 32, 48]), (24, [8, 24, 48]), (96, [8, 16, 24, 32, 48])])
+def test_tiles_begin_and_end_with_panels(width: int, expected: list[int]) -> None:
+    op = packed(width).op
+    assert isinstance(op, ComputeOp)
+    assert aligned_extents([8, 16, 24, 32, 48], op) == expected
+    assert aligned_extents([5, 20], op) == [5, 20]
 
 
 @pytest.mark.parametrize(("target", "lanes", "registers"), [(WIDE, 16, 32), (NARROW, 8, 16)])

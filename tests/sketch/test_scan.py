@@ -25,13 +25,14 @@ def sums(axis: int) -> list[Any]:
     return [x, te.cumsum(x, axis, name="S")]
 
 
-def rnn() -> list[Any]:
+def rnn(batch: int = 4) -> list[Any]:
     """A batch of cells."""
-    x, w, h = (te.placeholder(shape, name=n) for n, shape in (("X", (5, 4, 8)), ("W", (8, 8)), ("h", (5, 4, 8))))
+    shape = 5, batch, 8
+    x, w, h = (te.placeholder(given, name=n) for n, given in (("X", shape), ("W", (8, 8)), ("h", shape)))
     k = te.reduce_axis((0, 8), "k")
-    product = te.compute((5, 4, 8), lambda t, b, i: te.sum(w[i, k] * h[t - 1, b, k], axis=k), name="P")
-    step = te.compute((5, 4, 8), lambda t, b, i: te.tanh(product[t, b, i] * 0.2 + x[t, b, i]), name="step")
-    return [x, w, te.scan(te.compute((1, 4, 8), lambda t, b, i: x[t, b, i], name="first"), step, h, name="H")]
+    product = te.compute(shape, lambda t, b, i: te.sum(w[i, k] * h[t - 1, b, k], axis=k), name="P")
+    step = te.compute(shape, lambda t, b, i: te.tanh(product[t, b, i] * 0.2 + x[t, b, i]), name="step")
+    return [x, w, te.scan(te.compute((1, batch, 8), lambda t, b, i: x[t, b, i], name="first"), step, h, name="H")]
 
 
 def cell() -> list[Any]:
@@ -41,6 +42,20 @@ def cell() -> list[Any]:
     product = te.compute((5, 16), lambda t, i: te.sum(w[i, k] * h[t - 1, k], axis=k), name="P")
     step = te.compute((5, 16), lambda t, i: te.tanh(product[t, i] * 0.2 + x[t, i]), name="step")
     return [x, w, te.scan(te.compute((1, 16), lambda t, i: x[t, i], name="first"), step, h, name="H")]
+
+
+def columns(panels: bool) -> list[Any]:
+    """A batch of cells whose weights are in memory by columns, perhaps in panels of 16."""
+    x, h = (te.placeholder((5, 4, 48), name=name) for name in "Xh")
+    w = te.placeholder((3, 48, 16) if panels else (48, 48), name="W")
+    k = te.reduce_axis((0, 48), "k")
+
+    def term(t: Any, b: Any, i: Any) -> Any:
+        return h[t - 1, b, k] * (w[i // 16, k, i % 16] if panels else w[k, i])
+
+    product = te.compute((5, 4, 48), lambda t, b, i: te.sum(term(t, b, i), axis=k), name="P")
+    step = te.compute((5, 4, 48), lambda t, b, i: te.tanh(product[t, b, i] * 0.1 + x[t, b, i]), name="step")
+    return [x, w, te.scan(te.compute((1, 4, 48), lambda t, b, i: x[t, b, i], name="first"), step, h, name="H")]
 
 
 def softmax_sums() -> list[Any]:
@@ -61,6 +76,8 @@ GRAPHS: dict[str, Callable[[], list[Any]]] = {
     "chains": lambda: sums(1),
     "rnn": rnn,
     "cell": cell,
+    "columns": lambda: columns(False),
+    "panels": lambda: columns(True),
     "softmax_sums": softmax_sums,
 }
 
@@ -70,8 +87,8 @@ def workload(name: str) -> list[Any]:
     return GRAPHS[name]()
 
 
-def _code(args: list[Any]) -> dict[str, str]:
-    space = SketchSpace(generate_sketches(args, TARGET))
+def _code(args: list[Any], target: str = TARGET) -> dict[str, str]:
+    space = SketchSpace(generate_sketches(args, target))
     return {"": space.source, **{name: str(sketch.knobs) for name, sketch in space.sketches.items()}}
 
 
@@ -101,6 +118,22 @@ def test_threads_share_the_sums_of_a_row_where_they_share_no_rows() -> None:
     assert "s[P].parallel(P_i_0)" in text
     assert "s[H].parallel" not in text
     assert "s[P].parallel" not in _code(rnn())[""]
+
+
+@pytest.mark.parametrize("panels", [False, True])
+def test_sums_of_columns_stay_in_registers_with_the_rows_that_share_their_weights(panels: bool) -> None:
+    text = _code(columns(panels))[""]
+    assert "s[P].reorder(P_t, P_b_0, P_i_0, P_k, P_b_1, P_i_1)" in text
+    assert "s[P].unroll(P_b_1)" in text
+    assert "s[P].vectorize(P_i_1)" in text
+    assert "cache_read" not in text
+
+
+def test_one_core_reads_shared_weights_once_a_row_for_the_whole_batch() -> None:
+    alone = "llvm -num-cores 1"
+    assert "s[H].reorder(H_t, H_b, H_i)" in _code(columns(False), alone)[""]
+    assert "s[H].reorder(H_b_0, H_t, H_b_1, H_i)" in _code(columns(False))[""]
+    assert "s[S].reorder(S_i1_0, S_i0, S_i1_1)" in _code(sums(0), alone)[""]  # no weights
 
 
 def test_a_slow_cell_that_is_read_twice_may_be_kept() -> None:

@@ -171,8 +171,13 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
 
 
 def _spans_registers(frame: Frame, buffer: Buffer, terms: Terms, start: int, spread: Pattern, count: int) -> bool:
-    """Decide whether lanes lie in several of the vectors that a register tile consists of, at constant places."""
+    """Decide whether lanes lie in several of the vectors that a register tile consists of, at constant places.
+
+    The rows of such a tile are whole vectors: others are stored at places of their own.
+    """
     if terms or spread.offsets is None or not frame.buffers[buffer].private or count & (count - 1):
+        return False
+    if buffer.shape[-1] % count:
         return False
     aligned = start - start % count
     end = -(-(start + spread.span + 1) // count) * count

@@ -20,8 +20,8 @@ from pegbox.graph.graph import Array, Graph, Node, Value
 from pegbox.graph.kind import copied_element, is_pointwise, is_view, permutation_of, pointwise_values
 from pegbox.graph.meaning import bound
 from pegbox.graph.operations import (
-    CHANNEL_FIRST,
     conv_node,
+    crop_node,
     matmul_node,
     pointwise_node,
     reshape_node,
@@ -29,6 +29,9 @@ from pegbox.graph.operations import (
 )
 from pegbox.graph.passes.transposed_convolution import of_steps
 from pegbox.graph.rewriting import Rewriting, with_distinct_inputs, with_outputs
+
+_FEW = 16
+"""The outputs up to which convolutions get as many as a power of two: they would be cut into several vectors."""
 
 Rule = Callable[[Node, Rewriting], "list[Node] | None"]
 
@@ -103,20 +106,33 @@ def _conv(node: Node, made: Rewriting) -> list[Node] | None:
     pads = _pads(node, x.shape[2:], w.shape[2:], strides, dilations)
     group = _attribute(node, "group", 1)
     w, pads = _used_taps(node, made, strides, dilations, pads)
-    convolve = partial(
-        conv_node, x=x, w=w, strides=strides, pads=pads, dilations=dilations, group=group, layout=CHANNEL_FIRST
-    )
+    convolve = partial(conv_node, x=x, strides=strides, pads=pads, dilations=dilations, group=group)
+    name, sums = (f"{node.name}.sums", Value(f"{y.name}.sums", y.shape, y.dtype)) if bias else (node.name, y)
+    if (whole := _whole_vectors(node, made, w, group)) is None:
+        nodes = [convolve(name, w=w, output=sums)]
+    else:
+        nodes = [convolve(f"{name}.whole", w=whole)]
+        nodes.append(crop_node(name, nodes[0].outputs[0], [0] * len(y.shape), y.shape, output=sums))
     if not bias:
-        return [convolve(node.name, output=y)]
-    sums = convolve(f"{node.name}.sums", output=Value(f"{y.name}.sums", y.shape, y.dtype))
+        return nodes
     shape = (y.shape[1], *[1] * rank)
-    nodes = [sums]
     if bias[0] in made.constants:
         added = made.constant(f"{bias[0].name}.{rank}", made.constants[bias[0]].reshape(shape))
     else:
         nodes.append(reshape_node(f"{node.name}.bias", bias[0], shape))
         added = nodes[-1].outputs[0]
-    return [*nodes, pointwise_node(node.name, "Add", operator.add, (*sums.outputs, added), output=y)]
+    return [*nodes, pointwise_node(node.name, "Add", operator.add, (sums, added), output=y)]
+
+
+def _whole_vectors(node: Node, made: Rewriting, w: Value, group: int) -> Value | None:
+    """Add filters of zeros to a few, so that their outputs are a whole vector; None where that is not worth it."""
+    outputs, _, *kernel = w.shape
+    more = (1 << (outputs - 1).bit_length()) - outputs
+    is_image = len(kernel) == 2 and max(kernel) > 1
+    if w not in made.constants or group != 1 or not is_image or not more or outputs > _FEW:
+        return None
+    filters = np.pad(made.constants[w], [(0, more), *[(0, 0)] * (len(w.shape) - 1)])
+    return made.constant(f"{node.name}.whole", filters)
 
 
 def _used_taps(

@@ -13,8 +13,12 @@ from pegbox.plugins.onnx.operators.slices import joined
 
 Function = Callable[[Any], Any]
 
-_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 """The number of products with the input in each step."""
+PANEL = 16
+"""The columns of recurrent weights that lie side by side: a vector or several of all processors."""
+PREPARED = "prepared"
+"""The attribute of a layer that is given the products of all inputs with W, and R in panels of columns."""
 
 
 def _activation(node: OperatorNode, name: str, alpha: float | None, beta: float | None) -> Function:
@@ -59,17 +63,23 @@ class Direction:
 
     Attributes:
         steps, batch, hidden: the extents of its states, which have one more row: the initial one.
+        stride: the columns from one gate to the next in products with recurrent weights.
+
+    Args:
+        x, w, r: the inputs and the weights; without W, all inputs multiplied by it with their biases, and R in panels.
     """
 
     def __init__(
-        self, node: OperatorNode, number: int, x: te.Tensor, w: te.Tensor, r: te.Tensor, b: te.Tensor | None,
+        self, node: OperatorNode, number: int, x: te.Tensor, w: te.Tensor | None, r: te.Tensor, b: te.Tensor | None,
         lengths: te.Tensor | None,
     ) -> None:  # fmt: skip
         self._number, self._x, self._w, self._b = number, x, w, b
         self._recurrent, self._lengths = r, lengths
         self._batchwise = bool(node.get("layout", 0))
         self.steps, self.batch = x.shape[:2][::-1] if self._batchwise else x.shape[:2]
-        self.hidden = r.shape[-1]
+        self.hidden = r.shape[-1] if w is not None else r.shape[-2]
+        self._rows = GATES[node.kind] * self.hidden
+        self.stride = self.hidden if w is not None else -(-self.hidden // PANEL) * PANEL
         self._back = number == 1 or node.get("direction", "forward") == "reverse"
 
     def _step(self, t: Index, i: Index) -> Index:
@@ -80,19 +90,24 @@ class Direction:
             return self.steps - 1 - t
         return te.maximum(te.minimum(te.cast("int64", self._lengths(i)), self.steps) - 1 - t, 0)
 
-    def inputs(self, *, with_recurrent_bias: int = 1 << 30) -> te.Tensor:
-        """Multiply all inputs by the weights, and add the biases.
+    def _input(self, t: Index, i: Index, k: Index) -> Any:
+        """Return an element of what a step is given."""
+        row = self._step(t, i)
+        return self._x(i, row, k) if self._batchwise else self._x(row, i, k)
+
+    def inputs(self, *, with_recurrent_bias: int = 1 << 30) -> Callable[[Index, Index, Index], Any]:
+        """Multiply all inputs by the weights, and add the biases; gives the elements by step, row and output.
 
         Args:
             with_recurrent_bias: the first output whose recurrent bias is left out.
         """
+        d, rows, w = self._number, self._rows, self._w
+        if w is None:
+            return lambda t, i, g: self._input(t, i, d * rows + g)
         k = te.reduce_axis((0, self._x.shape[-1]), name="k")
-        d, rows = self._number, self._w.shape[1]
 
         def total(t: Index, i: Index, g: Index) -> Any:
-            row = self._step(t, i)
-            value = self._x(i, row, k) if self._batchwise else self._x(row, i, k)
-            return te.sum(value * self._w(d, g, k), axis=k)
+            return te.sum(self._input(t, i, k) * w(d, g, k), axis=k)
 
         made = computed((self.steps, self.batch, rows), total, name="inputs")
         if self._b is None:
@@ -109,18 +124,23 @@ class Direction:
 
     def recurrent_bias(self, g: Index) -> Any:
         """Return the recurrent bias of an output."""
-        return 0.0 if self._b is None else self._b(self._number, self._w.shape[1] + g)
+        return 0.0 if self._b is None else self._b(self._number, g if self._w is None else self._rows + g)
 
     def products(
-        self, state: te.Tensor, rows: int, *, first: int = 0, lag: int = 1, name: str = "recurrent"
+        self, state: te.Tensor, gates: int, *, first: int = 0, lag: int = 1, name: str = "recurrent"
     ) -> te.Tensor:
-        """Multiply the rows of a state by the recurrent weights from `first` on."""
+        """Multiply the rows of a state by the recurrent weights of gates, from the gate `first` on."""
         k = te.reduce_axis((0, self.hidden), name="k")
+        d, r = self._number, self._recurrent
+
+        def weight(g: Index) -> Any:
+            if self._w is not None:
+                return r(d, first * self.stride + g, k)
+            return r(d, first * self.stride // PANEL + g // PANEL, k, g % PANEL)
+
         return computed(
-            (self.steps + 1, self.batch, rows),
-            lambda t, i, g: te.sum(
-                state(t - lag if lag else t, i, k) * self._recurrent(self._number, first + g, k), axis=k
-            ),
+            (self.steps + 1, self.batch, gates * self.stride),
+            lambda t, i, g: te.sum(state(t - lag if lag else t, i, k) * weight(g), axis=k),
             name=name,
         )
 
@@ -163,7 +183,7 @@ class Direction:
 
 def _check(node: OperatorNode, x: te.Tensor, w: te.Tensor, r: te.Tensor, b: te.Tensor | None) -> None:
     directions, hidden = (2 if node.get("direction") == "bidirectional" else 1), r.shape[-1]
-    rows = _GATES[node.kind] * hidden
+    rows = GATES[node.kind] * hidden
     node.require_shape("W", w.shape, (directions, rows, x.shape[-1]))
     node.require_shape("R", r.shape, (directions, rows, node.get("hidden_size", hidden)))
     if b is not None:
@@ -171,13 +191,14 @@ def _check(node: OperatorNode, x: te.Tensor, w: te.Tensor, r: te.Tensor, b: te.T
 
 
 def _layer(
-    node: OperatorNode, x: te.Tensor, w: te.Tensor, r: te.Tensor, b: te.Tensor | None, lengths: te.Tensor | None,
-    run: Callable[[Direction, int], list[te.Tensor]],
+    node: OperatorNode, x: te.Tensor, w: te.Tensor | None, r: te.Tensor, b: te.Tensor | None,
+    lengths: te.Tensor | None, run: Callable[[Direction, int], list[te.Tensor]],
 ) -> list[te.Tensor]:  # fmt: skip
     """Run each direction, which gives its states; return all steps of the first state, and each state's last row."""
-    _check(node, x, w, r, b)
+    if w is not None:
+        _check(node, x, w, r, b)
     made = []
-    for number in range(w.shape[0]):
+    for number in range(r.shape[0]):
         direction = Direction(node, number, x, w, r, b, lengths)
         made.append((direction, run(direction, number)))
     steps = joined([direction.output(states[0]) for direction, states in made], 1)
@@ -191,15 +212,15 @@ def _layer(
 
 @operator("RNN")
 def rnn(
-    node: OperatorNode, x: te.Tensor, w: te.Tensor, r: te.Tensor, b: te.Tensor | None = None,
+    node: OperatorNode, x: te.Tensor, w: te.Tensor | None, r: te.Tensor, b: te.Tensor | None = None,
     lengths: te.Tensor | None = None, initial: te.Tensor | None = None,
 ) -> list[te.Tensor]:  # fmt: skip
-    functions = _activations(node, w.shape[0], ["Tanh"])
+    functions = _activations(node, r.shape[0], ["Tanh"])
 
     def run(direction: Direction, number: int) -> list[te.Tensor]:
         (f,) = functions[number]
         inputs, h = direction.inputs(), direction.state("h")
-        back = direction.products(h, direction.hidden)
+        back = direction.products(h, 1)
         new = computed(
             h.shape,
             lambda t, i, j: direction.kept(f(inputs(t - 1, i, j) + back(t, i, j)), h(t - 1, i, j), t, i),
@@ -212,37 +233,37 @@ def rnn(
 
 @operator("GRU")
 def gru(
-    node: OperatorNode, x: te.Tensor, w: te.Tensor, r: te.Tensor, b: te.Tensor | None = None,
+    node: OperatorNode, x: te.Tensor, w: te.Tensor | None, r: te.Tensor, b: te.Tensor | None = None,
     lengths: te.Tensor | None = None, initial: te.Tensor | None = None,
 ) -> list[te.Tensor]:  # fmt: skip
-    functions = _activations(node, w.shape[0], ["Sigmoid", "Tanh"])
+    functions = _activations(node, r.shape[0], ["Sigmoid", "Tanh"])
     before = bool(node.get("linear_before_reset", 0))
 
     def run(direction: Direction, number: int) -> list[te.Tensor]:
         f, g = functions[number]
-        n = direction.hidden
+        n, m = direction.hidden, direction.stride
         inputs = direction.inputs(with_recurrent_bias=2 * n if before else 1 << 30)
         h = direction.state("h")
-        back = direction.products(h, 3 * n if before else 2 * n)
+        back = direction.products(h, 3 if before else 2)
 
-        def gate(t: Index, i: Index, j: Index) -> Any:
-            return f(inputs(t - 1, i, j) + back(t, i, j))
+        def gate(place: int, t: Index, i: Index, j: Index) -> Any:
+            return f(inputs(t - 1, i, place * n + j) + back(t, i, place * m + j))
 
         if before:
 
             def fresh(t: Index, i: Index, j: Index) -> Any:
-                inner = back(t, i, 2 * n + j) + direction.recurrent_bias(2 * n + j)
-                return inputs(t - 1, i, 2 * n + j) + gate(t, i, n + j) * inner
+                inner = back(t, i, 2 * m + j) + direction.recurrent_bias(2 * n + j)
+                return inputs(t - 1, i, 2 * n + j) + gate(1, t, i, j) * inner
 
         else:
-            reset = computed(h.shape, lambda t, i, j: gate(t, i, n + j) * h(t - 1, i, j), name="reset")
-            inner_product = direction.products(reset, n, first=2 * n, lag=0, name="inner")
+            reset = computed(h.shape, lambda t, i, j: gate(1, t, i, j) * h(t - 1, i, j), name="reset")
+            inner_product = direction.products(reset, 1, first=2, lag=0, name="inner")
 
             def fresh(t: Index, i: Index, j: Index) -> Any:
                 return inputs(t - 1, i, 2 * n + j) + inner_product(t, i, j)
 
         def element(t: Index, i: Index, j: Index) -> Any:
-            z, old = gate(t, i, j), h(t - 1, i, j)
+            z, old = gate(0, t, i, j), h(t - 1, i, j)
             return direction.kept((1 - z) * g(fresh(t, i, j)) + z * old, old, t, i)
 
         new = computed(h.shape, element, name="new_h")
@@ -253,20 +274,20 @@ def gru(
 
 @operator("LSTM")
 def lstm(
-    node: OperatorNode, x: te.Tensor, w: te.Tensor, r: te.Tensor, b: te.Tensor | None = None,
+    node: OperatorNode, x: te.Tensor, w: te.Tensor | None, r: te.Tensor, b: te.Tensor | None = None,
     lengths: te.Tensor | None = None, initial_h: te.Tensor | None = None, initial_c: te.Tensor | None = None,
     peepholes: te.Tensor | None = None,
 ) -> list[te.Tensor]:  # fmt: skip
-    functions = _activations(node, w.shape[0], ["Sigmoid", "Tanh", "Tanh"])
+    functions = _activations(node, r.shape[0], ["Sigmoid", "Tanh", "Tanh"])
 
     def run(direction: Direction, number: int) -> list[te.Tensor]:
         f, g, final = functions[number]
-        n = direction.hidden
+        n, m = direction.hidden, direction.stride
         inputs, h, c = direction.inputs(), direction.state("h"), direction.state("c")
-        back = direction.products(h, 4 * n)
+        back = direction.products(h, 4)
 
         def gate(place: int, t: Index, i: Index, j: Index, cell: Any, peephole: int) -> Any:
-            total = inputs(t - 1, i, place * n + j) + back(t, i, place * n + j)
+            total = inputs(t - 1, i, place * n + j) + back(t, i, place * m + j)
             if peepholes is not None and peephole >= 0:
                 total = total + peepholes(number, peephole * n + j) * cell
             return total

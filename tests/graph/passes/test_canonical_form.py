@@ -50,6 +50,21 @@ def test_the_borders_of_a_convolution_may_be_a_rule(rule: str, pads: tuple[int, 
     check_values(graph, made)
 
 
+def test_few_outputs_of_a_convolution_are_a_whole_vector(golden: Golden) -> None:
+    constants = Constants()
+    x, w, b = Value("x", (1, 2, 5, 4), "float32"), constants.random("w", 3, 2, 3, 3), constants.random("b", 3)
+    check_pass(canonical_form, graph_of([convolution("c", x, w, b, pads=(1, 1, 1, 1))], constants), golden)
+
+
+@pytest.mark.parametrize("shape", [(4, 2, 3, 3), (17, 2, 3, 3), (3, 2, 1, 1), (3, 2, 3)])
+def test_other_convolutions_have_the_outputs_that_they_had(shape: tuple[int, ...]) -> None:
+    constants = Constants()
+    x, w = Value("x", (1, 2, *(9 for _ in shape[2:])), "float32"), constants.random("w", *shape)
+    graph = graph_of([convolution("c", x, w, pads=(0,) * 2 * (len(shape) - 2))], constants)
+    (made,) = canonical_form(graph).nodes
+    assert made.inputs[1].shape == shape
+
+
 def test_taps_that_read_the_border_alone_are_left_out(golden: Golden) -> None:
     constants = Constants()
     x, w = Value("x", (1, 3, 5, 9), "float32"), constants.random("w", 2, 3, 3, 3)
