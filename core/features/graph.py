@@ -4,8 +4,8 @@ A node that depends on one knob only is a table: its value for each digit of the
 node without a table. All others are made of two earlier nodes by one operation. Each node has bounds, so that most
 questions about a program's numbers (is this extent positive?) are answered once for all configurations.
 
-All nodes of one depth and operation are evaluated by one NumPy call for all rows, so that thousands of expressions cost
-a few dozen calls. Numbers are float64: exact up to 2^53, and several times as fast to divide as int64.
+All nodes of one step (see `pegbox.features.steps`) are evaluated by one NumPy call for all rows, so that thousands of
+expressions cost a few dozen calls. Numbers are float64: exact up to 2^53, and several times as fast to divide as int64.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pegbox.features.steps import Steps
 from pegbox.features.symbol import Quantity, Symbol
 from pegbox.space.digits import Digits
 
@@ -61,8 +62,6 @@ class Node(NamedTuple):
     table: Floats | None
     low: float
     high: float
-    depth: int = 0
-    """One more than that of its operands."""
 
 
 class NumberGraph:
@@ -77,6 +76,7 @@ class NumberGraph:
         self._constants: dict[float, int] = {}
         self._digits: dict[int, int] = {}
         self._symbols: dict[int, Symbol] = {}
+        self._steps = Steps()
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -142,7 +142,7 @@ class NumberGraph:
         if simple is not None:
             return simple
         low, high = _range(op, x, y)
-        return self._node((op, a, b), lambda: Node(op, a, b, -1, None, low, high, max(x.depth, y.depth) + 1))
+        return self._node((op, a, b), lambda: Node(op, a, b, -1, None, low, high))
 
     def _simple(self, op: str, a: int, b: int, x: Node, y: Node) -> int | None:
         match op:
@@ -187,13 +187,14 @@ class NumberGraph:
             found = self._known[key] = len(self.nodes)
             node = make()
             self.nodes.append(node)
-            self._columns.extend((node.depth, _CODES[node.op], node.knob, node.a, node.b))
+            self._columns.extend((_CODES[node.op], node.knob, node.a, node.b))
         return found
 
     def columns(self) -> Places:
-        """Return depth, code of the operation, knob and both operands of each node, of shape (5, nodes)."""
-        columns: Places = np.array(self._columns, dtype=np.intp).reshape(-1, 5).T
-        return columns
+        """Return step, code of the operation, knob and both operands of each node, of shape (5, nodes)."""
+        self._steps.extend(self._columns[::4], self._columns[2::4], self._columns[3::4])
+        columns = np.array(self._columns, dtype=np.intp).reshape(-1, 4).T
+        return np.vstack([np.array(self._steps.of_nodes, dtype=np.intp), columns])
 
 
 def _is(node: Node, value: int) -> bool:
@@ -235,10 +236,10 @@ class Evaluation:
 
     def __init__(self, graph: NumberGraph, wanted: Iterable[int]) -> None:
         columns = graph.columns()
-        depth, code, knob, *operands = columns
+        step_of, code, knob, *operands = columns
         needed = _needed(columns[3:], wanted)
-        order = needed[np.lexsort((knob[needed], code[needed], depth[needed]))]
-        self.place = np.full(len(depth), -1, dtype=np.intp)
+        order = needed[np.lexsort((knob[needed], code[needed], step_of[needed]))]
+        self.place = np.full(len(code), -1, dtype=np.intp)
         self.place[order] = np.arange(len(order))
         kinds = columns[:3, order]
         starts = np.flatnonzero(np.r_[True, (kinds[:, 1:] != kinds[:, :-1]).any(axis=0)][: len(order)]).tolist()
