@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def speeds(nbytes: int = HALF, calls: int = 31) -> tuple[float, float]:
-    """The GB/s that each of two threads reads its own half of an array with, and the other's; halves of `nbytes`."""
+    """Measure the GB/s at which two threads read their own half of an array, of `nbytes`, and the other's."""
     source, shared, own, other = (np.zeros((2, nbytes // 4), np.float32) for _ in range(4))
     write, read_own, read_other = (copy_kernel(nbytes // 4, swapped) for swapped in (False, False, True))
     seconds: tuple[list[float], list[float]] = ([], [])
@@ -53,7 +53,7 @@ def speeds(nbytes: int = HALF, calls: int = 31) -> tuple[float, float]:
 
 
 def copy_kernel(elements: int, swapped: bool) -> Kernel:
-    """A copy of two halves, each by a thread of its own; `swapped` exchanges them."""
+    """Build a kernel that copies two halves, each in a thread of its own; `swapped` exchanges them."""
     source = te.placeholder((2, elements), name="source")
     copied = te.compute(source.shape, lambda h, i: source(1 - h if swapped else h, i) * 2, name="copied")
     s = te.create_schedule(copied.op)

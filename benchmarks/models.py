@@ -7,8 +7,8 @@
 
 A row is a model of `networks.py`; columns are milliseconds of a call, medians of rounds in which all take turns, and
 the speed of pegbox relative to the fastest rival, the median of the rounds'. Outputs are compared before anything is
-timed. "untuned" is
-`pb.compile_model` without records or store, with the seconds that it took; "tuned" is `pb.tune_model` after `--budget`.
+timed. "untuned" is `pb.compile_model` without records or store, with the seconds that it took; "tuned" is
+`pb.tune_model` after `--budget`.
 With one thread the clock counts the processor time of this process, so that other programs on the core do not count.
 With several, a turn begins after a pause: threads of ONNX Runtime spin for tens of milliseconds after a call, on the
 cores that the next one needs. The last column is then that of `cores.py`: how many times as fast a core reads what it
@@ -67,15 +67,15 @@ def main() -> int:
 
 
 def relative_speed(samples: dict[str, list[float]], key: str, rivals: Sequence[str]) -> float:
-    """The time of the fastest rival relative to that of ours: the median of the rounds'."""
+    """Return the median, over the rounds, of the time of the fastest rival divided by ours."""
     fastest = min(rivals, key=lambda rival: statistics.median(samples[rival]))
     return statistics.median(theirs / own for theirs, own in zip(samples[fastest], samples[key], strict=True))
 
 
 def timed_row(name: str, options: argparse.Namespace) -> tuple[dict[str, list[float]], float, list[float]]:
-    """The seconds of each column in all rounds, those that compiling without tuning took, and how far cores are apart.
+    """Time a row: return the seconds of each column in each round, and those that compiling without tuning took.
 
-    The last is empty for one thread, else the speeds of `cores.py` relative to each other, before and after.
+    The ratios of `cores.py` before and after come last, for several threads.
     """
     path = network(name)
     target = f"{options.target} -num-cores {options.threads}"
@@ -104,7 +104,7 @@ def timed_row(name: str, options: argparse.Namespace) -> tuple[dict[str, list[fl
 
 
 def in_turns(calls: dict[str, Call], rounds: int, clock: Callable[[], float], pause: float) -> dict[str, list[float]]:
-    """Seconds of each call in all rounds, in each of which a call runs for about 50 ms after a pause."""
+    """Measure the seconds of each call in each round, in which it runs for about 50 ms after a pause."""
     for call in calls.values():
         call()
     numbers = {key: max(1, round(0.05 / once(call, 1, clock))) for key, call in calls.items()}

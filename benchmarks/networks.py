@@ -114,7 +114,7 @@ def _recurrent(kind: str, batch: int) -> Callable[[], Made]:
 
 
 def _dcgan(width: int = 64, channels: int = 100) -> Made:
-    """The generator of DCGAN (Radford et al., 2016) for images of 64²."""
+    """Make the generator of DCGAN (Radford et al., 2016) for images of 64²."""
     from torch import nn
 
     widths = [width << level for level in (3, 2, 1, 0)]

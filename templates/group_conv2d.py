@@ -125,9 +125,9 @@ def _loops(conv: Conv, c: pb.Config) -> str:
 
 
 def _vector_sizes(conv: Conv, outputs: int) -> list[int]:
-    """Return the elements of a vector: a register's or half of it where these lie in one group.
+    """Return the possible numbers of lanes: those of a register, or of half of it, if they lie in one group.
 
-    For narrow groups, either lanes of several groups are in a register, or the most that lie in one group.
+    For narrow groups, either a register has lanes of several groups, or a vector has the most that lie in one group.
     """
     shared = [lanes for k in range(conv.lanes.bit_length() - 1) if outputs % (lanes := conv.lanes >> k) == 0]
     return shared[:1] if shared and 2 * shared[0] >= conv.lanes else [conv.lanes, *shared[:1]]

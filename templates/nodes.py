@@ -77,9 +77,10 @@ def group_conv2d(node: Node, constants: Constants, target: Target) -> NodeTask |
         return None
     image, _, arguments = _images(first)
     kh, kw, inner, outputs = first.inputs[1].shape
-    if first.attributes["group"] == 1 or inner == 1 or first.attributes["weights"] != "HWIO":
+    group = first.attributes["group"]
+    if group == 1 or (inner == 1 and outputs == group) or first.attributes["weights"] != "HWIO":
         return None
-    arguments |= {"groups": first.attributes["group"], "weights": "HWIO"}
+    arguments |= {"groups": group, "weights": "HWIO"}
     return _product_task(node, "group_conv2d", (*image, outputs, kh, kw), arguments, target, ((), ""))
 
 

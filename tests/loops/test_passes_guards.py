@@ -164,3 +164,21 @@ def test_a_select_whose_tests_bound_the_index_needs_no_other_one(size: int, test
     assert text.count("if i.inner < 14") == tests
     if size == 14:
         check_values(s, [x, w, z])
+
+
+@pytest.mark.parametrize("divides", [False, True], ids=["a load", "a division"])
+def test_what_the_condition_of_a_select_reads_needs_its_own_test(divides: bool) -> None:
+    """Its tests bound the index of the element, not what they read, or divide by."""
+    a, mask = te.placeholder((3,), name="A"), te.placeholder((14,), name="mask")
+    zero = te.const(0, "float32")
+    y = te.compute(
+        (3, 14),
+        lambda r, i: te.if_then_else(te.floordiv(28, 14 - i) > 3 if divides else mask[i] > zero, a[r], zero),
+        "Y",
+    )
+    z = te.compute((3, 14), lambda r, i: y[r, i] + 1 + mask[i], "Z")
+    s = te.create_schedule(z.op)
+    s[y].compute_at(s[z], s[z].op.axis[0])
+    s[y].vectorize(s[y].split(s[y].op.axis[1], factor=16)[1])
+    assert str(through("guards", s, [a, mask, z])).count("if i.inner < 14") == 1
+    check_values(s, [a, mask, z])

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import pegbox as pb
-from pegbox.errors import TemplateError
+from pegbox.codegen.targets.features import check_processor
+from pegbox.errors import TargetError, TemplateError
 from pegbox.testing import TemplateContract
 
 Golden = Callable[[object], None]
@@ -26,8 +27,14 @@ class TestGroups(TemplateContract):
     configs = 6
 
 
-@pytest.mark.parametrize("outputs", [4, 8, 12, 16, 24, 32])
-def test_values_are_those_of_a_convolution_of_each_group(outputs: int) -> None:
+@pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("outputs", [1, 3, 4, 5, 8, 12, 16, 24, 32])
+def test_values_are_those_of_a_convolution_of_each_group(outputs: int, cpu: str) -> None:
+    target = pb.Target(f"llvm -mcpu={cpu} -num-cores 1")
+    try:
+        check_processor(target, "the test")
+    except TargetError as error:
+        pytest.skip(str(error))
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((1, 9, 8, 6), "float32"), rng.standard_normal((3, 3, 2, 3 * outputs), "float32")
     wide = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))).reshape(1, 11, 10, 3, 2)
@@ -35,7 +42,7 @@ def test_values_are_those_of_a_convolution_of_each_group(outputs: int) -> None:
     expected = sum(
         np.einsum("nyxgc,cgo->nyxgo", wide[:, i : i + 9, j : j + 8], filters[i, j]) for i in range(3) for j in range(3)
     ).reshape(1, 9, 8, 3 * outputs)
-    task = pb.create_task("group_conv2d", (1, 6, 9, 8, 3 * outputs, 3, 3, 3), {"padding": 1})
+    task = pb.create_task("group_conv2d", (1, 6, 9, 8, 3 * outputs, 3, 3, 3), {"padding": 1}, target=target)
     for config in (task.space.config(row) for row in task.space.sample(3, rng).tolist()):
         found = np.empty(expected.shape, "float32")
         pb.build(task, config=config)(x, w, found)

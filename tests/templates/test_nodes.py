@@ -116,6 +116,14 @@ def test_convolutions_in_groups_have_a_task_where_layouts_puts_the_channels_last
     check(found, "group_conv2d")
 
 
+def test_several_filters_for_each_channel_are_groups_of_one() -> None:
+    node = convolution((1, 6, 9, 7), (12, 1, 3, 3), group=6, pads=[1] * 4)
+    constants = {node.inputs[1]: np.random.default_rng(0).standard_normal((12, 1, 3, 3), np.float32)}
+    graph = layouts(Graph("g", node.inputs[:1], node.outputs, (node,), constants))
+    (found,) = (each for each in graph.nodes if each.kind == "Conv")
+    check(found, "group_conv2d")
+
+
 @pytest.mark.parametrize(
     "node",
     [

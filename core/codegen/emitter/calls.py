@@ -66,13 +66,9 @@ def _register_lanes(target: Target) -> int:
     """Count the float32s that a permutation picks from, on processors that fuse products with sums."""
     if not features.has(target, "fma"):
         return 0
-    return (
-        16
-        if all(features.has(target, name) for name in ("avx512f", "avx512dq"))
-        else 8
-        if features.has(target, "avx2")
-        else 0
-    )
+    if all(features.has(target, name) for name in ("avx512f", "avx512dq")):
+        return 16
+    return 8 if features.has(target, "avx2") else 0
 
 
 def _shifted(frame: Frame, name: str, dtype: str, lanes: int, number: str, count: str) -> str:

@@ -1,6 +1,7 @@
 """Math functions on vectors as LLVM text, for those that LLVM would turn into one library call per lane.
 
-Each is a branch-free polynomial, generic over the number of lanes. Largest errors found, in units in the last place:
+Each is branch-free, for any number of lanes: polynomials, whose coefficients or factors may come from a table. Largest
+errors found, in units in the last place:
 
     ==========  ====  ====  ====  ====  =======  ====  ====  =====
     type        exp   exp2  log   tanh  sigmoid  erf   pow   rsqrt
@@ -58,7 +59,7 @@ class MathFunction(NamedTuple):
 def definition(name: str, dtype: str, lanes: int, *, register_lanes: int = 0) -> MathFunction:
     """Define a mathematical function, from numbers of a type to the same type.
 
-    `register_lanes` is that of `values.Body`: instructions of x86 replace steps of exp, exp2, sigmoid, tanh and erf.
+    `register_lanes` is that of `values.Body`: instructions of x86 replace steps of exp, exp2, sigmoid and erf.
 
     Raises:
         CompileError: there is no such function for the type.

@@ -22,8 +22,8 @@ SUFFIX: Final = {"float": "f32", "double": "f64"}
 class Body:
     """The instructions of one function of `lanes`-wide values, and the intrinsics that they call.
 
-    `register_lanes` counts the float32s of a register that a permutation picks from: 16 with AVX-512, 8 with AVX2, none
-    elsewhere.
+    `register_lanes` counts the float32s of a register that a permutation picks from: 16 with AVX-512 (F and DQ), 8 with
+    AVX2, both with fused multiply-add, else 0.
     """
 
     def __init__(self, lanes: int, *, register_lanes: int = 0) -> None:
@@ -151,7 +151,7 @@ class VectorValue:
         return self.body.intrinsic("fmuladd", self, self.lift(factor), self.lift(addend))
 
     def lesser(self, other: VectorValue) -> VectorValue:
-        """Choose the lesser of two integers with a sign, in one instruction."""
+        """Choose the lesser of two signed integers."""
         return self.lt(other).where(self, other)
 
     def abs(self) -> VectorValue:
@@ -199,7 +199,7 @@ class VectorValue:
         return found._shuffled(count, self.body.lanes)
 
     def _widened(self, count: int) -> VectorValue:
-        """Put lanes behind until there are `count`."""
+        """Append lanes of any value until there are `count`."""
         if self.body.lanes == 1:
             ty = f"<{count} x {self.element}>"
             return self.body.emit(f"insertelement {ty} poison, {self.element} {self.text}, i64 0", self.element)

@@ -153,11 +153,13 @@ def _used_taps(
         first = [tap * apart - pads[d] for tap in range(w.shape[2 + d])]
         used = [tap for tap, at in enumerate(first) if at < extent and at + (size - 1) * step >= 0]
         before, after = min(used, default=0), len(first) - 1 - max(used, default=0)
+        if pads[d] < before * apart or pads[rank + d] < after * apart:  # pixels would be left out with the taps
+            before = after = 0
         kept.append(slice(before, len(first) - after))
         borders[d] -= before * apart
         borders[rank + d] -= after * apart
     filters = made.constants[w][tuple(kept)]
-    if filters.shape == w.shape or min(borders) < 0:
+    if filters.shape == w.shape:
         return w, pads
     return made.constant(f"{node.name}.filters", filters.copy()), borders
 

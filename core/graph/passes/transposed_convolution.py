@@ -14,9 +14,14 @@ from pegbox.graph.graph import Array, Node, Value
 from pegbox.graph.operations import conv_node, crop_node, pointwise_node, reshape_node, transpose_node
 from pegbox.graph.rewriting import Rewriting
 
-_ROW, _WINOGRAD_TAPS, _WINOGRAD_WORK = 16, 3, 1.5
-"""The channels of a vector at most; the taps of the convolutions that Winograd's algorithm is for, and the products
-that it saves at least, as a factor."""
+_ROW = 16
+"""The elements of a vector, at most."""
+
+_WINOGRAD_TAPS = 3
+"""The taps along an axis of convolutions that Winograd's algorithm is for."""
+
+_WINOGRAD_WORK = 1.5
+"""The factor by which that algorithm reduces the products, at least."""
 
 
 def of_steps(node: Node, made: Rewriting) -> list[Node] | None:
@@ -170,7 +175,7 @@ def _attribute(node: Node, name: str, default: object) -> Any:
 
 
 def _is_plain(node: Node) -> bool:
-    """Check that windows have no holes, channels no groups, and that the attributes say what is left out in front."""
+    """Check for no dilation, no groups, and explicit pads."""
     holes = any(each != 1 for each in _attribute(node, "dilations", ()))
     said = _attribute(node, "auto_pad", "NOTSET") in ("NOTSET", "VALID") and not node.attributes.get("output_shape")
     return said and not holes and _attribute(node, "group", 1) == 1

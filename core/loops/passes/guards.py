@@ -71,10 +71,10 @@ def _expr_escapes(expr: Expr, ranges: Ranges, written_out: Set[Var]) -> Iterator
 
 
 def _selected(expr: Select, ranges: Ranges, written_out: Set[Var]) -> Iterator[Expr]:
-    """Yield the variables that a choice may need in their domain: all but fixed ones, as its condition protects it.
+    """Yield the variables whose guards a choice may need: those of several values, as its condition relies on them.
 
-    Where it chooses an element, it may be clear how it protects the indices; then variables of loops that are written
-    out, whose tests would be masks, don't matter unless tests connect them with another index.
+    Where its tests prove that the indices of the element are inside the buffer, variables of unrolled and vectorized
+    loops are left out, unless a test links them with an index that is not proven to be.
     """
     matter = free_vars(expr)
     if isinstance(expr.a, Load) and isinstance(expr.b, Const):
@@ -82,6 +82,9 @@ def _selected(expr: Select, ranges: Ranges, written_out: Set[Var]) -> Iterator[E
         for at, count, extent in zip(expr.a.indices, expr.a.box, expr.a.buffer.shape, strict=True):
             if not _is_inside(at, extent - count, ranges, tests):
                 matter |= _connected(at, tests)
+        for part in (expr.cond, *expr.a.indices):  # what they read or divide by, no test of the choice protects
+            for harm in _expr_escapes(part, ranges, written_out):
+                matter |= _connected(harm, tests)
     yield from (var for var in matter if var not in ranges or ranges[var][0] != ranges[var][1])
 
 

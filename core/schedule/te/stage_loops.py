@@ -175,9 +175,9 @@ def replay_split(replay: ReplayState, stage: StageBase, step: Step) -> None:
     (parent, factor, nparts), (outer, inner) = step.args, step.results
     live = replay.live(stage)
     whole = live.pop(parent)
-    # A region may be smaller than the axis: a factor beyond it would only make empty iterations. But of
-    # threads there are as many as were asked for; and where all of an axis is needed, vectors of an intermediate are
-    # whole: it grows.
+    # A region may be smaller than the axis: a factor beyond it would only make empty iterations. Threads
+    # keep the number that was asked for. Where all of an intermediate's axis is needed, its last vector is whole, and
+    # the buffer grows.
     kind = stage.steps.get(("kind", inner if factor is not None else outer))
     most = replay.sch.extent(whole)
     if kind is not None and kind_of(kind).is_bound:

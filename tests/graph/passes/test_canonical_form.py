@@ -79,6 +79,15 @@ def test_taps_that_read_the_border_alone_are_left_out(golden: Golden) -> None:
     check_pass(canonical_form, graph_of([node], constants), golden)
 
 
+def test_taps_are_left_out_along_one_axis_where_the_other_would_lose_pixels() -> None:
+    constants = Constants()
+    x, w = Value("x", (1, 2, 9, 5), "float32"), constants.random("w", 2, 2, 2, 3)
+    graph = graph_of([convolution("c", x, w, pads=(3, 6, 0, 6), dilations=[9, 6])], constants)
+    made = canonical_form(graph)
+    assert made.nodes[0].inputs[1].shape == (2, 2, 2, 1)
+    check_values(graph, made)
+
+
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_convolutions_with_wide_borders_keep_their_values(data: st.DataObject) -> None:
