@@ -22,6 +22,9 @@ _RANK = len(_LAST)
 _BARRIERS = frozenset({"MatMul", "Reshape", "Transpose", "Gather"})
 """The kinds that do not become channel-last beside those that are."""
 
+_NARROW = 8
+"""The channels below which transposed convolutions, whose vectors would be of channels, keep theirs in front."""
+
 
 def layouts(graph: Graph, *, everywhere: bool = False) -> Graph:
     """Compute convolutions of images, and nodes that read their results, with the channels as the last axis.
@@ -85,7 +88,8 @@ class _ChannelLast:
         images = [value for value in node.inputs if _is_image(value) and value not in self._made.constants]
         ready = [value for value in images if value in self._pending]
         enough = 2 * _elements(ready) >= _elements(images) if ready else self._everywhere and bool(images)
-        if node.kind in _BARRIERS or not enough:
+        is_narrow = node.kind == "ConvTranspose" and node.outputs[0].shape[1] < _NARROW
+        if node.kind in _BARRIERS or is_narrow or not enough:
             return False
         ops = post_order([tensor.op for tensor in node.computation.outputs])
         return all(type(op) in (ComputeOp, PlaceholderOp) for op in ops)

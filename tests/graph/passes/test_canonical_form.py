@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -13,7 +12,15 @@ from pegbox import te
 from pegbox.compute import convolve, elementwise, padded
 from pegbox.graph import Node, Value, conv_node, make_node, pointwise_node
 from pegbox.graph.passes.canonical_form import canonical_form
-from tests.helpers.optimized import Constants, batch_normalization, check_pass, check_stays, check_values, graph_of
+from tests.helpers.optimized import (
+    Constants,
+    batch_normalization,
+    check_pass,
+    check_stays,
+    check_values,
+    conv_transpose,
+    graph_of,
+)
 
 Golden = Callable[[object], None]
 
@@ -98,34 +105,6 @@ def test_a_bias_that_is_computed_gets_the_shape_of_channels() -> None:
     made = canonical_form(graph)
     assert [node.kind for node in made.nodes] == ["Conv", "Reshape", "Add"]
     check_values(graph, made)
-
-
-def conv_transpose(name: str, *values: Value, strides: tuple[int, ...], **attributes: Any) -> Node:
-    """Make a transposed convolution: each pixel adds a window to the outputs, of which pads are left out."""
-    rank = len(strides)
-    pads, dilations = attributes.get("pads", [0] * (2 * rank)), attributes.get("dilations", [1] * rank)
-    more, groups = attributes.get("output_padding", [0] * rank), attributes.get("group", 1)
-
-    def compute(x: te.Tensor, w: te.Tensor, *bias: te.Tensor) -> list[te.Tensor]:
-        (n, c, *spatial), (_, o, *kernel) = x.shape, w.shape
-        rc = te.reduce_axis((0, c // groups), name="rc")
-        pixel = [te.reduce_axis((0, e), name=f"p{d}") for d, e in enumerate(spatial)]
-        offset = [te.reduce_axis((0, k), name=f"k{d}") for d, k in enumerate(kernel)]
-
-        def element(b: te.Expr, f: te.Expr, *at: te.Expr) -> te.Expr:
-            sides = zip(at, pads[:rank], pixel, strides, offset, dilations, strict=True)
-            reached = te.all(*((i + before).equal(p * s + k * d) for i, before, p, s, k, d in sides))
-            channel = te.floordiv(f, o) * (c // groups) + rc
-            product = x(b, channel, *pixel) * w(channel, te.floormod(f, o), *offset)
-            return te.sum(te.if_then_else(reached, product, te.const(0, x.dtype)), axis=[rc, *pixel, *offset])
-
-        sides = zip(spatial, strides, kernel, dilations, more, strict=True)
-        full = [(e - 1) * s + (k - 1) * d + 1 + m for e, s, k, d, m in sides]
-        kept = [f - before - after for f, before, after in zip(full, pads[:rank], pads[rank:], strict=True)]
-        sums = te.compute((n, o * groups, *kept), element)
-        return [te.compute(sums.shape, lambda b, f, *at: sums(b, f, *at) + bias[0](f)) if bias else sums]
-
-    return make_node(name, "ConvTranspose", values, compute, {"strides": list(strides), **attributes})
 
 
 def test_windows_side_by_side_are_convolutions_of_single_pixels(golden: Golden) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from graphs import added, check_same_values, convolution, graph_of, graphs, reduced, relu
 from hypothesis import given
 
 from pegbox.graph import Graph, Value, matmul_node, reshape_node, transpose_node
 from pegbox.graph.passes.fusion import fusion
 from pegbox.graph.passes.layouts import layouts
+from tests.helpers.optimized import conv_transpose
 
 X = Value("x", (1, 4, 6, 5), "float32")
 W = Value("w", (8, 4, 3, 3), "float32")
@@ -108,6 +110,16 @@ def test_operands_of_higher_rank_stay_as_they_are() -> None:
     nodes = [conv, added("y", *conv.outputs, constant), added("z", other, *conv.outputs)]
     graph = graph_of(nodes, [X, other], [*nodes[1].outputs, *nodes[2].outputs], [W, constant])
     check_same_values(graph, layouts(graph))
+
+
+@pytest.mark.parametrize(("outputs", "name"), [(3, "y"), (8, "y.last")])
+def test_transposed_convolutions_with_few_outputs_keep_their_layout(outputs: int, name: str) -> None:
+    conv, v = convolution("c", X, W), Value("v", (8, outputs, 4, 4), "float32")
+    node = conv_transpose("y", *conv.outputs, v, strides=(2, 2), pads=[1] * 4)
+    graph = graph_of([conv, node], [X], node.outputs, [W, v])
+    made = layouts(graph)
+    assert [each.name for each in made.nodes if each.kind == "ConvTranspose"] == [name]
+    check_same_values(graph, made)
 
 
 def test_filters_that_a_convolution_makes_have_their_own_layout() -> None:
