@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pegbox.checks import check_callable, check_list, check_text, near_names
 from pegbox.errors import SpaceError
@@ -20,7 +21,7 @@ from pegbox.space.entities import Entity
 if TYPE_CHECKING:
     from pegbox.space.space import ConfigSpace
 
-TABLE_LIMIT = 1 << 16
+TABLE_LIMIT = 1 << 20
 CACHE_LIMIT = 1 << 20
 
 UNKNOWN, HOLDS, FAILS = np.int8(0), np.int8(1), np.int8(2)
@@ -158,7 +159,8 @@ class BoundConstraint:
         self.radices = tuple(len(entities) + 1 for _, entities in self.readable.values())
         size = math.prod(self.radices)
         self._strides = strides(self.radices) if size < 1 << 62 else None
-        self._table = np.full(size, UNKNOWN, dtype=np.int8) if size <= TABLE_LIMIT else None
+        self.table = np.zeros(size, dtype=np.int8) if size <= TABLE_LIMIT else None
+        """The answers so far by key, for few keys."""
         self._answers: dict[int | tuple[int, ...], bool] = {}
 
     def holds(self, digits: Digits, active: Mask) -> Mask:
@@ -169,7 +171,7 @@ class BoundConstraint:
             rows = map(tuple, shifted.tolist())
             return np.fromiter((self._remembered(row) for row in rows), dtype=np.bool_, count=len(shifted))
         keys = np.asarray(shifted @ self._strides, dtype=np.int64)
-        if (table := self._table) is None:
+        if (table := self.table) is None:
             distinct, inverse = np.unique(keys, return_inverse=True)
             return np.array(list(map(self._remembered, distinct.tolist())), dtype=np.bool_)[inverse.reshape(-1)]
         answers = table[keys]
@@ -202,3 +204,33 @@ class BoundConstraint:
             seen = ", ".join(f"{name}={entity}" for name, entity in probe.items())
             raised = SpaceError(f"constraint {self.constraint.message!r} raised {explained(error, f'at {seen}')}")
             raise located(raised, error) from error
+
+
+class JointAnswers:
+    """The known answers of several constraints, looked up in their tables for many rows at once.
+
+    Rows that an open question decides are left to the constraints, which are asked in their order. So is every row if
+    a constraint has no table.
+    """
+
+    def __init__(self, constraints: Sequence[BoundConstraint], num_knobs: int) -> None:
+        tables = [bound.table for bound in constraints if bound.table is not None]
+        self._tables = tables if len(tables) == len(constraints) else None
+        # Keys of tables are small, so that float64 is exact, and a product of it is fast.
+        self._steps = np.zeros((num_knobs, len(constraints)))
+        for place, bound in enumerate(constraints if self._tables is not None else ()):
+            np.add.at(self._steps, (list(bound.columns), place), strides(bound.radices))
+
+    def of(self, digits: Digits, active: Mask) -> tuple[Mask, NDArray[np.intp]]:
+        """Return the rows that pass as far as is known, and the places of those that an open question decides."""
+        passing = np.ones(len(digits), dtype=np.bool_)
+        if self._tables is None:
+            return passing, np.arange(len(digits))
+        is_open = np.zeros(len(digits), dtype=np.bool_)
+        keys = (np.where(active, digits + 1.0, 0.0) @ self._steps).astype(np.intp)
+        for column, table in zip(keys.T, self._tables, strict=True):
+            answers = table[column]
+            is_open |= passing & (answers == UNKNOWN)
+            passing &= answers != FAILS
+        passing |= is_open
+        return passing, np.flatnonzero(is_open)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox.space.constraint import BoundConstraint
+from pegbox.space.constraint import BoundConstraint, JointAnswers
 from pegbox.space.digits import Digits, Mask
 from pegbox.space.knob import Floats, Knob, ListedKnob
 
@@ -77,6 +77,7 @@ class Structure:
     tables: dict[tuple[int, ...], Digits | None] = field(default_factory=dict, init=False)
     corners: dict[tuple[int, ...], Digits] = field(default_factory=dict, init=False)
     nearest: dict[int, Digits] = field(default_factory=dict, init=False)
+    _answers: dict[tuple[BoundConstraint, ...], JointAnswers] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.knobs = tuple(self.space.knobs.values())
@@ -205,10 +206,13 @@ class Structure:
 
     def holds(self, digits: Digits, constraints: Iterable[BoundConstraint] | None = None) -> Mask:
         """Test whether rows satisfy the constraints (all of the space's by default)."""
-        passing = np.ones(len(digits), dtype=np.bool_)
+        asked = self.constraints if constraints is None else tuple(constraints)
         active = self.active(digits)
-        for constraint in self.constraints if constraints is None else constraints:
-            left = np.flatnonzero(passing)
+        if asked not in self._answers:
+            self._answers[asked] = JointAnswers(asked, len(self.lengths))
+        passing, open_rows = self._answers[asked].of(digits, active)
+        for constraint in asked if len(open_rows) else ():
+            left = open_rows[passing[open_rows]]
             passing[left] = constraint.holds(digits[left], active[left])
         return passing
 

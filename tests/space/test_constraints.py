@@ -172,3 +172,29 @@ def test_counting_what_is_too_much_to_count_is_none(monkeypatch):
     assert space.num_valid() is None
     first = [config.digits for config in itertools.islice(space.iterate(), 3)]
     assert first == [(0,) * 6, (2, 0, 0, 0, 0, 0), (4, 0, 0, 0, 0, 0)]
+
+
+@pytest.mark.parametrize("values", [20, 2000])
+def test_questions_are_asked_in_order_and_answered_as_one_by_one(values):
+    """With 2,000 values the last constraint has no table of answers: with 20 all of them do."""
+    asked = []
+    space = ConfigSpace()
+    space.define_knob("a", list(range(12)))
+    space.define_knob("b", list(range(12)), when={"a": tuple(range(0, 12, 2))})
+    space.define_knob("c", list(range(values)))
+    space.define_knob("d", list(range(values)))
+
+    def later(config):
+        asked.append((config["a"].val, config["b"].val))
+        assert config["a"].val != 6, "the first constraint fails: this must not be asked"
+        return config["b"].val < 9
+
+    space.add_constraint(lambda config: config["a"].val != 6, reads=("a",), message="not 6")
+    space.add_constraint(later, reads=("a", "b"), message="b below 9")
+    space.add_constraint(lambda config: (config["c"].val + config["d"].val) % 3 > 0, reads=("c", "d"), message="rest")
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        rows = space.canonical(rng.integers(0, [12, 12, values, values], (200, 4)))
+        expected = [a != 6 and (a % 2 == 1 or b < 9) and (c + d) % 3 > 0 for a, b, c, d in rows.tolist()]
+        assert space.is_valid(rows).tolist() == expected
+    assert len(asked) == len(set(asked))
