@@ -122,7 +122,7 @@ def test_tiles_that_do_not_divide_the_keys_end_with_narrow_ones(n_k: int) -> Non
     want = softmax_product(q, k, v)
     for vectors in {c["vectors"].val for c in task.space.iterate()}:
         o[:] = np.nan
-        pb.build(task, config=_config(task, vectors=vectors, block=0, mr=4, unroll=4))(q, k, v, o)
+        pb.build(task, config=_config(task, vectors=vectors, block=0))(q, k, v, o)
         np.testing.assert_allclose(o, want, atol=1e-5)
 
 
