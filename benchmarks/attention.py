@@ -80,7 +80,7 @@ def measured(row: str, options: argparse.Namespace) -> dict[str, str]:
 
 
 def chosen(task: pb.Task, options: argparse.Namespace) -> pb.Config:
-    """The best configuration of a search, or without trials the predicted one."""
+    """Choose the best configuration of a search, or without trials the predicted one."""
     if not options.trials:
         return next(predicted_configs(task))
     result = pb.tune(task, tuner=options.tuner, trials=options.trials, seed=options.seed, progress=False, store=None)

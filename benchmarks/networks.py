@@ -94,7 +94,7 @@ def _unet(side: int = 128, width: int = 32, depth: int = 3) -> Made:
 
 
 def _recurrent(kind: str, batch: int) -> Callable[[], Made]:
-    """Two recurrent layers of 512 units over 64 steps, and a classifier of each step."""
+    """Make two recurrent layers of 512 units over 64 steps, and a classifier of each step."""
 
     def make() -> Made:
         from torch import nn

@@ -26,11 +26,11 @@ class GroupSize(NamedTuple):
 SMALL, LARGE = GroupSize(32, 5), GroupSize(256, 10)
 """The sizes for many rows, and for few, whose time is that of the calls."""
 
-FEW = 512
-"""The most rows for large groups."""
-
 ROWS = 512
 """The rows that are evaluated together: few enough for their numbers to stay in cache."""
+
+FEW = ROWS
+"""The most rows for large groups: they are one evaluation."""
 
 
 class ClassGroup:

@@ -20,6 +20,8 @@ DRAWN = 128
 """The number of values of a longer range that are tried where no move was found: constraints are Python functions."""
 
 TRIES = 16
+"""The redraws of a component where no single move was valid."""
+
 ATTEMPTS = (1, 2, 4, 9)
 """The numbers of moves of a row that are tried at once, until one is valid: a call costs as much as dozens of rows."""
 

@@ -176,7 +176,7 @@ def test_counting_what_is_too_much_to_count_is_none(monkeypatch):
 
 @pytest.mark.parametrize("values", [20, 2000])
 def test_questions_are_asked_in_order_and_answered_as_one_by_one(values):
-    """With 2,000 values the last constraint has no table of answers: with 20 all of them do."""
+    """The last constraint has no table of answers for 2,000 values; for 20, all constraints have one."""
     asked = []
     space = ConfigSpace()
     space.define_knob("a", list(range(12)))

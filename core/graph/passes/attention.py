@@ -216,14 +216,14 @@ def _places(graph: Graph, operand: Value, *, turned: bool) -> Iterator[_Place]:
 
 
 def _group(term: Expr, heads: Var) -> int:
-    """Return the number of heads that share a number, a quotient of heads; 0 for another term."""
+    """Return g for the term `heads // g`, else 0."""
     if isinstance(term, Binary) and term.op == "floordiv" and term.a is heads and isinstance(term.b, Const):
         return int(term.b.value)
     return 0
 
 
 def _heads(place: _Place, heads: int) -> int:
-    """Return the number of heads that an array has for so many of an operand."""
+    """Return the number of heads in the array, given the operand's."""
     return 1 if not place.steps[1] else heads // place.group
 
 

@@ -4,8 +4,8 @@ A split that does not divide leaves `outer * factor + inner < extent` around the
 can fail it, so the loop is cut there: the full tiles run without a test, and in the tail the outer variable is a
 constant, so that the inner loop simply becomes shorter. What concerns lanes of a vectorized loop stays a mask.
 
-The conditions of expressions count, too, for loops with the pragma `loop_partition_hint`: padding in the last of many
-tiles need not be computed in all of them.
+A loop with the pragma `loop_partition_hint` is also cut where conditions of `Select` change. Then only the last of many
+tiles computes padding.
 """
 
 from __future__ import annotations
