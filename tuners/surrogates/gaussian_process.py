@@ -249,6 +249,11 @@ class GaussianProcess:
             self._mean + self._drift(x) + self._weights @ alike, variance, noise, self._signal, points, root
         )
 
+    def covariance(self, x: Floats) -> Floats:
+        """Compute the covariance of the rows `x` (m, columns) before any trial, relative to the variance: (m, m)."""
+        points = self._points(x)
+        return points.covariance(points)
+
     def _points(self, x: Floats) -> Points:
         lengths = np.exp(-self.parameters[:-1])[self._groups]
         columns = len(self._groups)
