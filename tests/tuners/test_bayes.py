@@ -27,7 +27,7 @@ from pegbox.search.testing import (
     small_space,
 )
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.bayes import BayesTuner, optimistic_batch
+from pegbox.tuners.bayes import BayesTuner, improving_batch, optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.evolution import EvolutionTuner
 from pegbox.tuners.rows import Digits, keys_of, rows_of
@@ -440,6 +440,18 @@ def test_a_careful_batch_takes_the_lowest_means_and_a_bold_one_goes_where_nobody
 def test_a_batch_is_no_larger_than_what_there_is() -> None:
     posterior = fitted([0.0, 1.0], [0.0, 1.0]).posterior(np.array([[0.5], [0.7]]))
     assert sorted(optimistic_batch(posterior, 9, np.random.default_rng(0), boldness=1.0).tolist()) == [0, 1]
+
+
+def test_an_improving_batch_explores_without_leaving_what_is_good() -> None:
+    places = np.linspace(0.0, 9.0, 91)[:, None]
+    process = fitted([0.0, 1.0, 2.0, 9.0], [1.0, 0.0, 1.0, 1.0])
+    assert process.least == 0.0
+    (first,) = improving_batch(process.posterior(places), 1, process.least)
+    assert 0.5 < abs(places[first, 0] - 1.0) + 0.5 < 8.0
+    chosen = improving_batch(process.posterior(places), 5, process.least)
+    assert len(set(chosen.tolist())) == 5
+    assert np.ptp(places[chosen, 0]) > 1.0
+    assert sorted(improving_batch(process.posterior(places[:2]), 9, process.least).tolist()) == [0, 1]
 
 
 def test_candidates_are_new_valid_and_different() -> None:
