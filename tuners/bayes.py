@@ -59,6 +59,10 @@ a larger one: the first results teach most."""
 KNOBS_GROWTH = 8
 """`GROWTH` where there are no programs: nothing waits for a batch, so that the first ones have a single member."""
 
+IMPROVING = 64
+"""The number of trials until which these batches are chosen by the expected improvement: a single member cannot be both
+careful and bold. Later batches have members of both kinds, which is better by then."""
+
 SHORTLIST = 1024
 """The most candidates whose variance is computed, those with the best means: it costs as much as a hundred means."""
 
@@ -273,7 +277,7 @@ class BayesTuner(LearnedTuner):
         return batch, -np.concatenate([posterior.mean[chosen], process.mean(inputs(batch[len(chosen) :]))])
 
     def _chosen(self, posterior: Posterior, n: int, least: float) -> Places:
-        if self._table.program_columns is None and not self._numbers:
+        if self._table.program_columns is None and not self._numbers and len(self._history) < IMPROVING:
             return improving_batch(posterior, n, least)
         careful = not self._numbers or self._rng.random() < CAREFUL
         return optimistic_batch(posterior, n, self._rng, boldness=self._options.boldness, careful=careful)
