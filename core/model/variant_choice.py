@@ -87,7 +87,8 @@ class VariantChoice:
     @property
     def seconds(self) -> dict[str, float]:
         """The latest seconds of each variant that was timed, by its name."""
-        return {self.space.from_json(each.choices)[_KNOB].val: each.cost for each in latest(self.records)}
+        found = {self.space.from_json(each.choices).index: each.cost for each in latest(self.records)}
+        return {name: found[number] for number, name in enumerate(self.variants) if number in found}
 
     def add(self, seconds: Mapping[int, float], winner: int) -> list[Record]:
         """Add records of variants that ran in turns, that of the winner last, and return them.

@@ -465,7 +465,7 @@ def test_of_the_best_two_variants_the_faster_module_wins(
     result = pb.tune_model(model, trials=100, records=records, **{**QUICK, "store": store})
     assert result.variants == (name,)
     assert f"{model.name} is compiled as {name}: " in str(result)
-    assert "; as a whole " in str(result)
+    assert "; as a whole NHWC, fused " in str(result)
     again = pb.tune_model(convolution(), trials=100, records=records, **QUICK)
     assert (again.variants, again.after, runs) == ((name,), result.after, [2]), "the records decide"
     kernels = [work.kernel for work in result.module.compiled.works]
