@@ -177,7 +177,7 @@ def _exp2_with_roots(x: VectorValue) -> VectorValue:
 
 def sigmoid(x: VectorValue) -> VectorValue:
     """Compute 1 / (1 + e^-x), from e^-|x| so that small results keep their relative accuracy."""
-    z = _exp_in_range(_within_range(x.abs() * -1.0))
+    z = _exp_in_range((x.abs() * -1.0).at_least(FORMATS[x.element].exp_min))
     return x.lt(0.0).where(z, 1.0) / (z + 1.0)
 
 
