@@ -266,3 +266,22 @@ def depthwise_layers(seed: int) -> Iterator[Shape]:
     s = Sizes(np.random.default_rng(seed))
     while True:
         yield depthwise_layer(s)
+
+
+def winograd_layer(s: Sizes) -> Shape:
+    """Choose a convolution of 3×3 or 5×5 and stride 1 by Winograd's algorithm, with weights that are packed ahead."""
+    while True:
+        width, pixels = s.one_of(3, 3, 3, 5), s.one_of(7, 14, 28, 56, s.between(8, 72))
+        wide, channels = max(width, round(pixels * s.one_of(1, 1, 0.5, 1.3))), s.between(32, 512)
+        filters = s.one_of(channels, s.between(32, 512))
+        if 5e6 <= channels * filters * pixels * wide * width**2 <= 2 * MOST:
+            kwargs = {"padding": s.one_of(width // 2, width // 2, 0), "layout": s.one_of("NHWC", "NHWC", "NCHW")}
+            sizes = 1, channels, pixels, wide, filters, width, width
+            return "conv2d_winograd", sizes, kwargs | {"weights": "packed"}
+
+
+def winograd_layers(seed: int) -> Iterator[Shape]:
+    """Yield convolutions for Winograd's algorithm without end. The seed decides them."""
+    s = Sizes(np.random.default_rng(seed))
+    while True:
+        yield winograd_layer(s)

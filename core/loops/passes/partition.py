@@ -105,7 +105,7 @@ class _Partition:
         self.differences: dict[int, Linear | None] = {}  # by the id of a test
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
-        if self.summary[id(stmt)].is_plain and not self.copying and self.keeps:
+        if self.summary[id(stmt)].is_plain and not self.copying and self.is_identity:
             return stmt
         match stmt:
             case For():
@@ -115,7 +115,7 @@ class _Partition:
             case Alloc():
                 return self.alloc(stmt)
             case Store(buffer, indices, value):
-                if self.keeps:
+                if self.is_identity:
                     return stmt
                 return Store(self.buffers.get(buffer, buffer), tuple(map(self.expr, indices)), self.expr(value))
             case Evaluate(expr):
@@ -124,13 +124,13 @@ class _Partition:
                 return map_present(stmt, self.stmt)
 
     @property
-    def keeps(self) -> bool:
-        """True where expressions stay what they are."""
+    def is_identity(self) -> bool:
+        """True if expressions stay as they are."""
         return not (self.mapping or self.buffers or self.choosing)
 
     def expr(self, expr: Expr) -> Expr:
         """Write an expression in the result's variables and buffers."""
-        if self.keeps:
+        if self.is_identity:
             return expr
 
         def leaf(e: Expr) -> Expr | None:
@@ -239,7 +239,7 @@ class _Partition:
         if not tests:
             return None
         inner = loop_ranges(loop.body)
-        constant, fixed = _written_out(loop), {v for v, r in self.ranges.items() if r[0] == r[1]}
+        constant, fixed = _variables_written_out(loop), {v for v, r in self.ranges.items() if r[0] == r[1]}
         # What `ranges` still says of the loops inside is of a part written before.
         scope = {**{v: r for v, r in self.ranges.items() if r[0] == r[1]}, **inner}
         end = loop.extent
@@ -279,7 +279,7 @@ class _Partition:
         return self.differences[id(test)]
 
 
-def _written_out(loop: For) -> set[Var]:
+def _variables_written_out(loop: For) -> set[Var]:
     """Return the variables of the loop and of those inside that are numbers in the code that is written out."""
     kinds = ForKind.UNROLLED, ForKind.VECTORIZED
     inside = {s.var for s in walk(loop) if isinstance(s, For) and s.kind in kinds}

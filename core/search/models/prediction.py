@@ -80,9 +80,8 @@ def lowered_predictions(task: Task, *, candidates: int = CANDIDATES) -> Iterator
     search = ModelSearch(
         program_features(alone), lambda features: _scores(alone, cores, features), np.random.default_rng(0)
     )
-    if task.prefers_first:
-        first = _with_threads(task, alone, np.array([alone.space.get(0).digits]))
-        yield from ((config, None) for config in map(task.space.config, first))
+    if (preferred := preferred_config(task)) is not None:
+        yield preferred, None
     ranked = map(task.space.config, _with_threads(task, alone, search.ranked(candidates)))
     doomed = []
     for config in islice(ranked, GUARDED):
@@ -91,6 +90,16 @@ def lowered_predictions(task: Task, *, candidates: int = CANDIDATES) -> Iterator
         else:
             yield config, program
     yield from ((config, None) for config in (*doomed, *ranked))
+
+
+def preferred_config(task: Task) -> Config | None:
+    """Return the first configuration of the space, with threads for its work, if the template prefers it."""
+    if not task.prefers_first:
+        return None
+    alone = _of_one_core(task)
+    rows = _with_threads(task, alone, np.array([alone.space.get(0).digits]))
+    valid = rows[task.space.is_valid(rows)]
+    return task.space.config(valid[0]) if len(valid) else None
 
 
 def _scores(task: Task, cores: int, features: Features) -> Floats:
