@@ -285,3 +285,21 @@ def winograd_layers(seed: int) -> Iterator[Shape]:
     s = Sizes(np.random.default_rng(seed))
     while True:
         yield winograd_layer(s)
+
+
+def grouped_layer(s: Sizes) -> Shape:
+    """Choose a convolution in groups, as ResNeXt and RegNet have them."""
+    while True:
+        width, pixels, stride = s.one_of(3, 3, 3, 5, 1), s.one_of(7, 14, 28, 56, s.between(6, 60)), s.one_of(1, 1, 2)
+        inner, groups = s.one_of(4, 8, 16, 24, 32, s.between(3, 48)), s.between(2, 64)
+        channels, out = inner * groups, -(-pixels // stride)
+        if 5e6 <= channels * inner * out**2 * width**2 <= MOST and 24 <= channels <= 1024:
+            kwargs = {"padding": width // 2, "stride": stride}
+            return "group_conv2d", (1, channels, pixels, pixels, channels, width, width, groups), kwargs
+
+
+def grouped_layers(seed: int) -> Iterator[Shape]:
+    """Yield convolutions in groups without end. The seed decides them."""
+    s = Sizes(np.random.default_rng(seed))
+    while True:
+        yield grouped_layer(s)
