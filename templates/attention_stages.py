@@ -72,7 +72,7 @@ def _packed_keys(p: Attention, blocks: Blocks, k: _Operand) -> te.Tensor:
     """Pack keys into panels [keys / width][d][width], zeros beyond the last one."""
     width, scale, zero = blocks.width, te.const(p.scale * _LOG2_E, p.dtype), te.const(0, p.dtype)
 
-    def key(b: te.Expr, x: te.Expr, j: te.Expr, r: te.Expr) -> te.Expr:
+    def key(b: te.Expr, x: te.Expr, j: te.Expr, r: te.Expr) -> Any:
         return k(b, x, j, r) * scale if blocks.scales_keys else k(b, x, j, r)
 
     return te.compute(
