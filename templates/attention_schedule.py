@@ -8,34 +8,14 @@ keys, the recurrence over the blocks runs along rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pegbox as pb
 from pegbox import te
 from pegbox.templates import threads
 from pegbox.templates.attention_shape import Attention
 from pegbox.templates.attention_space import Blocks
+from pegbox.templates.attention_stages import Stages
 from pegbox.templates.register_tile import write_out
-
-
-@dataclass(frozen=True)
-class Stages:
-    """The tensors on the way to the output."""
-
-    out: te.Tensor
-    made: te.Tensor
-    scaled: te.Tensor | None
-    panels: te.Tensor | None
-    across: te.Tensor | None
-    raw: te.Tensor
-    scores: te.Tensor
-    tops: te.Tensor
-    top: te.Tensor
-    weight: te.Tensor
-    totals: te.Tensor
-    total: te.Tensor
-    parts: te.Tensor
-    take: te.Tensor
 
 
 def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -> te.TESchedule:
