@@ -1,7 +1,8 @@
-"""Depthwise convolutions: tune, then time our kernels, other libraries and the machine's limits in turns.
+"""Depthwise convolutions and others in groups: tune, then time our kernels, rivals and the machine's limits in turns.
 
     python3 benchmarks/depthwise.py                              # layers of MobileNetV2 and EfficientNet-B0
-    python3 benchmarks/depthwise.py 144x56x56-3-s1-p1            # CxHxW-K, -s stride, -p padding
+    python3 benchmarks/depthwise.py --in-groups                  # of ResNeXt, RegNet and ShuffleNet, only NHWC
+    python3 benchmarks/depthwise.py 144x56x56-3-s1-p1            # CxHxW-K, -s stride, -p padding, -g groups
     python3 benchmarks/depthwise.py --layout NHWC --trials 0     # untuned: the configurations that are predicted
 
 The rivals are torch, in the same layout, and ONNX Runtime, which takes only NCHW and is shown for both. ONNX Runtime
@@ -36,32 +37,39 @@ SHAPES = (
     "32x112x112-3-s1-p1", "96x112x112-3-s2-p1", "144x56x56-3-s1-p1", "192x28x28-3-s1-p1", "384x14x14-3-s1-p1",
     "960x7x7-3-s1-p1", "144x56x56-5-s2-p2", "240x28x28-5-s1-p2", "672x14x14-5-s1-p2", "60x33x37-3-s1-p1",
 )  # fmt: skip
-_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)-(\d+)(?:-s(\d+))?(?:-p(\d+))?")
+IN_GROUPS = (
+    "128x56x56-3-s1-p1-g32", "512x28x28-3-s2-p1-g32", "512x14x14-3-s1-p1-g32", "1024x7x7-3-s1-p1-g32",
+    "104x28x28-3-s1-p1-g13", "440x7x7-3-s1-p1-g55", "192x28x28-3-s2-p1-g4", "240x28x28-1-s1-p0-g3",
+    "60x20x20-5-s1-p2-g5",
+)  # fmt: skip
+_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)-(\d+)(?:-s(\d+))?(?:-p(\d+))?(?:-g(\d+))?")
 Call = Callable[[], np.ndarray]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("shapes", nargs="*", default=SHAPES)
+    parser.add_argument("shapes", nargs="*")
+    parser.add_argument("--in-groups", action="store_true")
     parser.add_argument("--layout", nargs="+", default=("NHWC", "NCHW"), choices=("NHWC", "NCHW"))
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    for text in options.shapes:
+    for text in options.shapes or (IN_GROUPS if options.in_groups else SHAPES):
         found = _SHAPE.fullmatch(text)
         if found is None:
-            raise SystemExit(f"{text!r} is not a depthwise convolution: write CxHxW-K, as 144x56x56-3-s1-p1")
-        sizes = tuple(int(number or usual) for number, usual in zip(found.groups(), (0, 0, 0, 0, 1, 0), strict=True))
-        for layout in options.layout:
+            raise SystemExit(f"{text!r} is not a convolution in groups: write CxHxW-K, as 144x56x56-3-s1-p1")
+        sizes = tuple(int(number or usual) for number, usual in zip(found.groups(), (0, 0, 0, 0, 1, 0, 0), strict=True))
+        for layout in ("NHWC",) if sizes[-1] else options.layout:
             one_case(text, sizes, layout, options)
     return 0
 
 
 def one_case(text: str, sizes: tuple[int, ...], layout: str, options: argparse.Namespace) -> None:
-    c, h, w, k, stride, padding = sizes
+    c, h, w, k, stride, padding, groups = sizes
     kwargs = {"stride": stride, "padding": padding, "layout": layout}
-    task = pb.create_task("depthwise_conv2d", (1, c, h, w, k, k), kwargs, target="llvm -num-cores 1")
+    name, args = ("group_conv2d", (1, c, h, w, c, k, k, groups)) if groups else ("depthwise_conv2d", (1, c, h, w, k, k))
+    task = pb.create_task(name, args, kwargs, target="llvm -num-cores 1")
     config = None
     if options.trials:
         result = pb.tune(task, trials=options.trials, seed=options.seed, progress=False, store=None)
@@ -72,7 +80,8 @@ def one_case(text: str, sizes: tuple[int, ...], layout: str, options: argparse.N
     rng = np.random.default_rng(0)
     x, filters, out = arrays = [rng.uniform(-1, 1, s.shape).astype(s.dtype) for s in task.arguments()]
     kernel(*arrays)
-    calls = dict([*_torch(x, filters, layout, stride, padding), *_onnxruntime(x, filters, layout, stride, padding)])
+    given = x, filters, layout, stride, padding, groups or c
+    calls = dict([*_torch(*given), *_onnxruntime(*given)])
     for name, call in calls.items():
         np.testing.assert_allclose(out, call(), rtol=1e-3, atol=1e-3, err_msg=name)
     ns, peak = timed(kernel, arrays, calls, options.rounds)
@@ -114,7 +123,7 @@ def timed(kernel: Any, arrays: list[np.ndarray], calls: dict[str, Call], rounds:
     return {name: min(values) for name, values in samples.items()}, max(peaks)
 
 
-def _torch(x: Any, filters: Any, layout: str, stride: int, padding: int) -> Iterator[tuple[str, Call]]:
+def _torch(x: Any, filters: Any, layout: str, stride: int, padding: int, groups: int) -> Iterator[tuple[str, Call]]:
     try:
         import torch
     except ImportError:
@@ -127,13 +136,15 @@ def _torch(x: Any, filters: Any, layout: str, stride: int, padding: int) -> Iter
         weight = weight.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
 
     def call() -> np.ndarray:
-        y = torch.nn.functional.conv2d(data, weight, stride=stride, padding=padding, groups=data.shape[1])
+        y = torch.nn.functional.conv2d(data, weight, stride=stride, padding=padding, groups=groups)
         return np.asarray((y if layout == "NCHW" else y.permute(0, 2, 3, 1)).contiguous().numpy())
 
     yield "torch", call
 
 
-def _onnxruntime(x: Any, filters: Any, layout: str, stride: int, padding: int) -> Iterator[tuple[str, Call]]:
+def _onnxruntime(
+    x: Any, filters: Any, layout: str, stride: int, padding: int, groups: int
+) -> Iterator[tuple[str, Call]]:
     try:
         import onnxruntime
         from onnx import TensorProto, helper, numpy_helper
@@ -141,7 +152,7 @@ def _onnxruntime(x: Any, filters: Any, layout: str, stride: int, padding: int) -
         return
     images, weight = (x, filters) if layout == "NCHW" else (x.transpose(0, 3, 1, 2), filters.transpose(3, 2, 0, 1))
     images, weight = np.ascontiguousarray(images), np.ascontiguousarray(weight)
-    attributes = {"strides": [stride] * 2, "pads": [padding] * 4, "group": images.shape[1]}
+    attributes = {"strides": [stride] * 2, "pads": [padding] * 4, "group": groups}
     graph = helper.make_graph(
         [helper.make_node("Conv", ["x", "w"], ["y"], **attributes)],
         "depthwise",

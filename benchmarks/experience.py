@@ -6,6 +6,8 @@
     python3 benchmarks/experience.py --random 27 --kind outliers    # of the kinds that are predicted worst
     python3 benchmarks/experience.py --random 24 --kind models      # of the kinds that models have, with packed weights
     python3 benchmarks/experience.py --random 40 --kind depthwise --seed 11    # depthwise convolutions
+    python3 benchmarks/experience.py --random 16 --kind winograd --seed 21    # convolutions by Winograd's algorithm
+    python3 benchmarks/experience.py --random 12 --kind groups --seed 31    # convolutions in groups
     python3 benchmarks/experience.py --random 36 --seed 9001 --held-out    # shapes that only benchmarks use
     python3 benchmarks/experience.py                     # write two files of core/records/shipped
     python3 benchmarks/experience.py --check             # predict each workload from the others
@@ -38,7 +40,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from random_shapes import Shape, depthwise_layers, of_models, outliers, shapes
+from random_shapes import Shape, depthwise_layers, grouped_layers, of_models, outliers, shapes, winograd_layers
 
 import pegbox as pb
 from pegbox.codegen import Target
@@ -136,8 +138,10 @@ SKETCHES: dict[str, tuple[int, ...]] = {
 
 KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {
     "all": shapes, "outliers": outliers, "models": of_models, "depthwise": depthwise_layers,
+    "winograd": winograd_layers, "groups": grouped_layers,
 }  # fmt: skip
-"""The kinds of random shapes: all, those that are predicted worst, those of the nodes of models, and depthwise ones."""
+"""The kinds of random shapes: all, those that are predicted worst, those of the nodes of models, depthwise ones,
+those of Winograd's algorithm, and convolutions in groups."""
 
 LEAST = 20
 """The least number of configurations of a workload that tuners learn from. Predictions learn from fewer, too."""

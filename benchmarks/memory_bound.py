@@ -1,7 +1,7 @@
 """Softmax, normalizations and activations beside a copy of the same bytes, torch and ONNX Runtime.
 
     python3 benchmarks/memory_bound.py                        # rows that no cache holds, and rows that a cache holds
-    python3 benchmarks/memory_bound.py --mbytes 64 0.05 --columns 1024 197 --seconds 2
+    python3 benchmarks/memory_bound.py --mbytes 64 0.2 --columns 1024 197 --seconds 2
 
 Nothing is tuned: kernels have predicted configurations. All run on one core in turns; each cell is the fastest
 call, since noise only adds. A copy reads and writes each byte once, as the operators do at least; `numpy.copyto` may
@@ -39,7 +39,7 @@ ELEMENTS: dict[str, Callable[[te.Expr], te.Expr]] = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mbytes", type=float, nargs="+", default=[64, 0.05], help="of the input")
+    parser.add_argument("--mbytes", type=float, nargs="+", default=[64, 0.2], help="of the input")
     parser.add_argument("--columns", type=int, nargs="+", default=[1024, 197])
     parser.add_argument("--names", nargs="+", default=[*BY_ROWS, *ELEMENTS], choices=[*BY_ROWS, *ELEMENTS])
     parser.add_argument("--seconds", type=float, default=2, help="of a row of the table")

@@ -266,3 +266,40 @@ def depthwise_layers(seed: int) -> Iterator[Shape]:
     s = Sizes(np.random.default_rng(seed))
     while True:
         yield depthwise_layer(s)
+
+
+def winograd_layer(s: Sizes) -> Shape:
+    """Choose a convolution of 3×3 or 5×5 and stride 1 by Winograd's algorithm, with weights that are packed ahead."""
+    while True:
+        width, pixels = s.one_of(3, 3, 3, 5), s.one_of(7, 14, 28, 56, s.between(8, 72))
+        wide, channels = max(width, round(pixels * s.one_of(1, 1, 0.5, 1.3))), s.between(32, 512)
+        filters = s.one_of(channels, s.between(32, 512))
+        if 5e6 <= channels * filters * pixels * wide * width**2 <= 2 * MOST:
+            kwargs = {"padding": s.one_of(width // 2, width // 2, 0), "layout": s.one_of("NHWC", "NHWC", "NCHW")}
+            sizes = 1, channels, pixels, wide, filters, width, width
+            return "conv2d_winograd", sizes, kwargs | {"weights": "packed"}
+
+
+def winograd_layers(seed: int) -> Iterator[Shape]:
+    """Yield convolutions for Winograd's algorithm without end. The seed decides them."""
+    s = Sizes(np.random.default_rng(seed))
+    while True:
+        yield winograd_layer(s)
+
+
+def grouped_layer(s: Sizes) -> Shape:
+    """Choose a convolution in groups, as ResNeXt and RegNet have them."""
+    while True:
+        width, pixels, stride = s.one_of(3, 3, 3, 5, 1), s.one_of(7, 14, 28, 56, s.between(6, 60)), s.one_of(1, 1, 2)
+        inner, groups = s.one_of(4, 8, 16, 24, 32, s.between(3, 48)), s.between(2, 64)
+        channels, out = inner * groups, -(-pixels // stride)
+        if 5e6 <= channels * inner * out**2 * width**2 <= MOST and 24 <= channels <= 1024:
+            kwargs = {"padding": width // 2, "stride": stride}
+            return "group_conv2d", (1, channels, pixels, pixels, channels, width, width, groups), kwargs
+
+
+def grouped_layers(seed: int) -> Iterator[Shape]:
+    """Yield convolutions in groups without end. The seed decides them."""
+    s = Sizes(np.random.default_rng(seed))
+    while True:
+        yield grouped_layer(s)

@@ -30,6 +30,16 @@ SPACES: dict[str, tuple[str, tuple[int, ...], dict[str, Any], str | None]] = {
     ),
     "conv2d-96x56x56-24-1x1-nhwc": ("conv2d", (1, 96, 56, 56, 24, 1, 1), {"layout": "NHWC"}, None),
     "conv2d-512x7x7-2048-1x1-nchw": ("conv2d", (1, 512, 7, 7, 2048, 1, 1), {}, None),
+    "conv2d_winograd-128x28x28-nhwc": (
+        "conv2d_winograd", (1, 128, 28, 28, 128, 3, 3), SAME | {"layout": "NHWC", "weights": "packed"}, None
+    ),
+    "depthwise_conv2d-144x56x56-stride2-nhwc": (
+        "depthwise_conv2d", (1, 144, 56, 56, 3, 3), SAME | {"stride": 2, "layout": "NHWC"}, None
+    ),
+    "group_conv2d-128x56x56-32-nhwc": (
+        "group_conv2d", (1, 128, 56, 56, 128, 3, 3), SAME | {"groups": 32, "layout": "NHWC"}, None
+    ),
+    "attention-12x197x64": ("attention", (1, 12, 197, 197, 64), {}, None),
     "sketch-depthwise-144x56x56": ("depthwise_conv2d", (1, 144, 56, 56, 3), SAME, "sketch"),
     "sketch-softmax-4608x384": ("softmax", (4608, 384), {}, "sketch"),
     "sketch-attention-12x128x64": ("attention", (12, 128, 64), {}, "sketch"),

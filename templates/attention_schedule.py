@@ -8,34 +8,14 @@ keys, the recurrence over the blocks runs along rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pegbox as pb
 from pegbox import te
 from pegbox.templates import threads
 from pegbox.templates.attention_shape import Attention
 from pegbox.templates.attention_space import Blocks
+from pegbox.templates.attention_stages import Stages
 from pegbox.templates.register_tile import write_out
-
-
-@dataclass(frozen=True)
-class Stages:
-    """The tensors on the way to the output."""
-
-    out: te.Tensor
-    made: te.Tensor
-    scaled: te.Tensor | None
-    panels: te.Tensor | None
-    across: te.Tensor | None
-    raw: te.Tensor
-    scores: te.Tensor
-    tops: te.Tensor
-    top: te.Tensor
-    weight: te.Tensor
-    totals: te.Tensor
-    total: te.Tensor
-    parts: te.Tensor
-    take: te.Tensor
 
 
 def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -> te.TESchedule:
@@ -87,12 +67,18 @@ def _schedule_out(
     whole = p.batch * p.kv_heads >= p.target.num_cores
     if of.panels is not None:
         packing = s[of.panels]
-        *axes, panel, r, _ = packing.op.axis
+        *axes, panel, r, z = packing.op.axis
         packing.pragma(panel, "loop_partition_hint")
-        packing.unroll(packing.split(r, factor=min(p.lanes, p.d))[1])  # squares of elements are transposed in registers
+        # Squares of elements are transposed in registers, those of the same keys one after the other: their rows are
+        # read from end to end.
+        (ro, ri), (zo, lanes) = packing.split(r, factor=min(p.lanes, p.d)), packing.split(z, factor=p.lanes)
+        packing.pragma(zo, "loop_partition_hint")
+        packing.reorder(zo, ro, ri, lanes)
+        write_out(packing, lanes, (ri,))
         _schedule_packing(cfg, packing, [*axes, panel], (stage, head) if whole else None)
     if of.across is not None:
         packing = s[of.across]
+        packing.vectorize(packing.op.axis[-1])
         _schedule_packing(cfg, packing, packing.op.axis[:3], (stage, head) if whole else None)
     threads.share(cfg, stage, head if whole else outer)
     return outer, inner, c
@@ -105,7 +91,6 @@ def _schedule_packing(
     each: tuple[te.Stage, te.IterVar] | None,
 ) -> None:
     """Pack keys or values for each head where one thread computes it, else all at first."""
-    packing.vectorize(packing.op.axis[-1])
     if each is not None:
         packing.compute_at(*each)
     else:

@@ -29,10 +29,20 @@ _BLOCKS = (32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
 _FEW_ROWS = 16  # the most rows for which packing the keys may not pay
 _WHOLE = 2048  # the most keys in a single block
 _PARTIAL = 1.1  # the time of tiles, the last of which has fewer columns
-# Multiply-adds that take as long as: a vector of scores, more if it has left the first cache, or if few rows wait for
-# each step; rescaling a vector of the output after a block, and computing the factors for that; packing a vector of
-# values; the ends of a register tile.
-_SOFTMAX, _SPILLED, _WAITING, _RESCALING, _RECURRENCE, _PACKING, _TILE = 16.0, 1.5, 24.0, 8.0, 60.0, 6.0, 1.0
+
+# Times, in those of a multiply-add of vectors:
+_SOFTMAX = 16.0  # of a vector of scores
+_SPILLED = 1.5  # more, if the scores have left the first cache
+_WAITING = 24.0  # more, shared by the rows of a tile, if these are few and wait for each step
+_FEW_CHAINS = 4  # the rows of a tile that no longer wait
+_RESCALING = 8.0  # of rescaling a vector of the output after a block of keys
+_RECURRENCE = 60.0  # of computing the factors for that
+_PACKING = 6.0  # of packing a vector of values
+_TILE = 1.0  # of the ends of a register tile
+_ADDING_LANES = 4  # of adding up the lanes of a score
+_STEP = 0.02 * LATENCY  # of a step's own instructions: large tiles have fewer steps
+_CROWDING = 0.0006  # of the square of the accumulators: tiles that leave some registers are preferred
+_OVERLAP = 0.75  # the part of a narrow tile's waiting during which its neighbours compute
 
 
 @dataclass(frozen=True)
@@ -110,7 +120,7 @@ def _first(p: Attention, packed: bool) -> _First:
 
 def _step_cost(rows: int, vectors: int) -> float:
     """Prefer tiles that leave some registers, and have a few accumulators more than needed."""
-    return step_cost(rows, vectors) + 0.02 * LATENCY + 0.0006 * (rows * vectors) ** 2
+    return step_cost(rows, vectors) + _STEP + _CROWDING * (rows * vectors) ** 2
 
 
 def _row_tiles(p: Attention, mr: int) -> list[tuple[int, int]]:
@@ -133,11 +143,11 @@ def _products(p: Attention, mr: int, columns: int) -> float:
 def _scores(p: Attention, mr: int, vectors: int, keys: int, *, packed: bool) -> float:
     """Estimate the time of the scores, in blocks of so many keys; the last tile of a block may be narrower."""
     whole, rest = divmod(-(-keys // p.lanes) if packed else keys, vectors)
-    depth = p.d if packed else -(-p.d // p.lanes) + 4  # the lanes are added up at the end
+    depth = p.d if packed else -(-p.d // p.lanes) + _ADDING_LANES
     total = 0.0
     for rows, count in _row_tiles(p, mr):
         # A narrow tile has few accumulators, but those of its neighbours are in flight, too.
-        last = _step_cost(rows, rest) - 0.75 * (step_cost(rows, rest) - rows * rest) if rest else 0.0
+        last = _step_cost(rows, rest) - _OVERLAP * (step_cost(rows, rest) - rows * rest) if rest else 0.0
         total += count * (depth * (whole * _step_cost(rows, vectors) + last) + (whole + (rest > 0)) * _TILE)
     return total * _seen(p, keys) / keys
 
@@ -147,7 +157,7 @@ def _softmax(p: Attention, mr: int, tiles: int, keys: int) -> float:
     rows = mr * tiles
     seen = _seen(p, keys, rows)
     spilled = _SPILLED if 2 * rows * keys * p.itemsize > p.target.caches.l1 else 0.0
-    waiting = _WAITING / mr if mr < 4 else 0.0
+    waiting = _WAITING / mr if mr < _FEW_CHAINS else 0.0
     of_row = seen / p.lanes * (_SOFTMAX + spilled + waiting)
     if keys < p.n_k:  # the recurrence is computed in vectors of rows, if a block has as many
         steps = -(-rows // p.lanes) / rows if rows >= p.lanes else 1.0

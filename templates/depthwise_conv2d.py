@@ -6,19 +6,13 @@ several results of a tile need are loaded once.
 
 - NHWC: vectors run along the channels. Nothing is copied: the filter's rows and columns that lie in the border are left
   out, for which loops are cut there (`where`).
-- NCHW: vectors run along a row, the last of which may reach beyond its end. The image is read as it is, with zeros in
-  place of the columns of the border and without its rows, or (`copy`) the image of each channel is first copied with
-  its border of zeros while it is in the closest cache; with a stride, columns that a vector of results reads lie
-  together in the copy ("phases"). Without a copy, tiles of whole rows take every second column from a row of the input
-  in registers, where each element is loaded once. Vectors of half a register's width (`lanes`) waste less at the ends
-  of rows, and fewer of their loads cross a line of the cache.
+- NCHW: vectors run along a row (`depthwise_rows`).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import pegbox as pb
@@ -26,8 +20,19 @@ from pegbox import te
 from pegbox.codegen import Target
 from pegbox.templates import threads
 from pegbox.templates.conv_shape import Conv, Steps, Window, conv_shape
-from pegbox.templates.conv_stages import padded
 from pegbox.templates.conv_stages import plain_depthwise as plain
+from pegbox.templates.depthwise_rows import (
+    Stages,
+    copied_image,
+    inside,
+    lanes_of_row,
+    order_rows,
+    place_row,
+    reads_rows,
+    row_pieces,
+    sums_by_rows,
+    vector_sizes,
+)
 from pegbox.templates.register_tile import BODY, is_first_name, write_out
 
 STRIP = "yxc"
@@ -42,9 +47,6 @@ _ROWS = (*_HEIGHTS, 10, 12, 14, 16)
 _ROWS_BODY = 400
 """The most multiply-adds of NCHW's innermost body: then a row of the input is loaded once for all that read it."""
 
-_NARROWED = 512
-"""The bits of registers whose halves are vectors, too."""
-
 _WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 14)
 _VECTORS = (1, 2, 3, 4, 6, 8)
 _FEWEST = 4
@@ -52,18 +54,6 @@ _FEWEST = 4
 
 _OTHERS = 2
 """The registers for elements of the input."""
-
-
-@dataclass(frozen=True)
-class _Stages:
-    """The result and the tile that it is stored from; of NCHW also the copy of an image with its border, or the stages
-    that hold a row of the input, the one that the tile reads first.
-    """
-
-    out: te.Tensor
-    tile: te.Tensor
-    copied: te.Tensor | None = None
-    row: tuple[te.Tensor, ...] = ()
 
 
 @pb.template("depthwise_conv2d")
@@ -138,8 +128,8 @@ def _declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
         cfg.define_knob("order", list(_ORDERS) if conv.c > conv.lanes else [STRIP])
     else:
         cfg.define_knob("copy", [False, True])
-        if len(_vector_sizes(conv)) > 1:
-            cfg.define_knob("lanes", _vector_sizes(conv))
+        if len(vector_sizes(conv)) > 1:
+            cfg.define_knob("lanes", vector_sizes(conv))
     names = [name for name in _FIELDS if name in cfg.space.knobs]
     sizes = {tuple(getattr(tile, _FIELDS[name]) for name in names): tile.accumulators for tile in found}
     cfg.add_constraint(
@@ -172,14 +162,6 @@ def _is_last(conv: Conv) -> bool:
     return conv.layout == "NHWC"
 
 
-def _vector_sizes(conv: Conv) -> list[int]:
-    """Return the elements of a vector of pixels: a register of them, or half of it where that is wide."""
-    half = conv.lanes // 2
-    if conv.target.vector_bits < _NARROWED:
-        return [conv.lanes]
-    return [conv.lanes, half] if half < conv.out[1] else [half]
-
-
 class _Tile(NamedTuple):
     """`height` × `width` pixels, by `vectors` vectors of channels (NHWC), or in vectors of `lanes` pixels (NCHW)."""
 
@@ -190,6 +172,11 @@ class _Tile(NamedTuple):
     accumulators: int
 
 
+def _room(conv: Conv, vectors: int) -> int:
+    """Return the registers for accumulators beside a row of the filter's taps, each of `vectors` vectors."""
+    return max(conv.target.vector_registers - _OTHERS - conv.kernel[1] * vectors, _FEWEST)
+
+
 def _tiles(conv: Conv) -> frozenset[_Tile]:
     """Return the tiles whose accumulators leave registers for taps and elements, and are enough to hide latency."""
     heights = [h for h in (_HEIGHTS if _is_last(conv) else _ROWS) if conv.out[0] % h == 0]
@@ -198,33 +185,21 @@ def _tiles(conv: Conv) -> frozenset[_Tile]:
         vectors = [v for v in _VECTORS if v == 1 or (v - 1) * conv.lanes < conv.c]
         tiles = [_Tile(h, w, v, conv.lanes, h * w * v) for h, w, v in itertools.product(heights, widths, vectors)]
     else:
-        pieces = [(w, lanes) for lanes in _vector_sizes(conv) for w in _row_pieces(conv, lanes)]
+        pieces = [(w, lanes) for lanes in vector_sizes(conv) for w in row_pieces(conv, lanes, _room(conv, 1))]
         tiles = [_Tile(h, w, 1, lanes, h * w // lanes) for h, (w, lanes) in itertools.product(heights, pieces)]
     fitting = [tile for tile in tiles if tile.accumulators <= _room(conv, tile.vectors)]
     most = max(tile.accumulators for tile in fitting)
     return frozenset(tile for tile in fitting if tile.accumulators >= min(_FEWEST, most))
 
 
-def _room(conv: Conv, vectors: int) -> int:
-    """Return the registers for accumulators beside a row of the filter's taps, each of `vectors` vectors."""
-    return max(conv.target.vector_registers - _OTHERS - conv.kernel[1] * vectors, _FEWEST)
-
-
-def _row_pieces(conv: Conv, lanes: int) -> list[int]:
-    """Return widths of whole vectors, those that divide a row where there are any: their stores need no masks."""
-    room = _room(conv, 1)
-    pieces = [v * lanes for v in range(1, room + 1) if v == 1 or (v - 1) * lanes < conv.out[1]]
-    return [w for w in pieces if conv.out[1] % w == 0] or pieces
-
-
 # Computation -------------------------------------------------------------------------------------------------------
 
 
-def _computed(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> _Stages:
-    if _reads_rows(cfg, conv):
-        return _from_rows(cfg, conv, data, weight)
+def _computed(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> Stages:
+    if not _is_last(conv) and reads_rows(cfg, conv):
+        return sums_by_rows(cfg, conv, data, weight)
     kh, kw = (te.reduce_axis((0, size), name=name) for size, name in zip(conv.kernel, ("kh", "kw"), strict=True))
-    copied = None if _is_last(conv) or not cfg["copy"].val else _copied(cfg, conv, data)
+    copied = None if _is_last(conv) or not cfg["copy"].val else copied_image(cfg, conv, data)
     (sy, sx), (dy, dx) = conv.stride, conv.dilation
 
     def element(*index: te.Expr) -> te.Expr:
@@ -235,7 +210,7 @@ def _computed(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Te
             return te.sum(value * factor, axis=[kh, kw])
         at = [y * sy + kh * dy - conv.padding[0], x * sx + kw * dx - conv.padding[1]]
         value = data(*conv.at(n, c, *at))
-        rows, columns = _inside(conv, 0, at[0]), _inside(conv, 1, at[1])
+        rows, columns = inside(conv, 0, at[0]), inside(conv, 1, at[1])
         if _is_last(conv) or 2 * cfg["tile_w"].val < conv.out[1]:
             rows += columns  # loops are cut there
         elif columns:
@@ -243,78 +218,22 @@ def _computed(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Te
         return te.sum(value * factor, axis=[kh, kw], where=te.all(*rows) if rows else None)
 
     tile = te.compute(conv.out_shape, element, name="tile")
-    return _Stages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, copied)
-
-
-def _from_rows(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> _Stages:
-    """Return stages that read the input row by row, the even and odd columns of a row as vectors in registers.
-
-    The sum of a tile goes over the rows of the input that the tile reads, and leaves out those that a result does not.
-    """
-    height, (sy, sx), dx, zero = cfg["tile_h"].val, conv.stride, conv.dilation[1], te.const(0, "int64")
-    row = te.reduce_axis((0, (height - 1) * sy + conv.reach[0] + 1), name="row")
-    kw = te.reduce_axis((0, conv.kernel[1]), name="kw")
-    rows, columns = (conv.out[0] - 1) * sy + conv.reach[0] + 1, conv.out[1] + conv.reach[1] // sx
-    line = te.compute(
-        (conv.n, conv.c, rows, columns * sx),
-        lambda n, c, y, x: padded(conv, data, (rows - 1, columns * sx - 1), n, c, y, x),
-        name="line",
-    )
-    phases = te.compute(
-        (conv.n, conv.c, rows, sx, columns), lambda n, c, y, p, x: line(n, c, y, x * sx + p), name="phases"
-    )
-
-    def element(n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
-        at, kh = y // height * height * sy + row, row - y % height * sy
-        tests = [kh >= 0, kh < conv.kernel[0], *_inside(conv, 0, at - conv.padding[0])]
-        value = phases(n, c, at, kw * dx % sx, x + kw * dx // sx)
-        return te.sum(value * weight(*conv.weight_at(c, zero, kh, kw)), axis=[row, kw], where=te.all(*tests))
-
-    tile = te.compute(conv.out_shape, element, name="tile")
-    return _Stages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, None, (phases, line))
-
-
-def _inside(conv: Conv, axis: int, at: te.Expr) -> list[te.Expr]:
-    """Return the tests that a row (axis 0) or column (1) needs to be one of the image."""
-    before, after = conv.padding[axis], conv.padding_after[axis]
-    return [at >= 0] * (before > 0) + [at < conv.size[axis]] * (after > 0)
-
-
-def _reads_rows(cfg: pb.TemplateConfig, conv: Conv) -> bool:
-    """Decide whether every second column is picked in registers: where a tile has whole rows, and is written out."""
-    if _is_last(conv) or cfg["copy"].val or not cfg["unroll_kh"].val:
-        return False
-    return conv.stride[1] == 2 and conv.dilation[0] == 1 and cfg["tile_w"].val >= conv.out[1]
-
-
-def _copied(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor) -> te.Tensor:
-    """Return the bordered input, [n][c][row][phase of columns][column], with room for whole vectors of results."""
-    sx, dx = conv.stride[1], conv.dilation[1]
-    phases = max(k * dx % sx for k in range(conv.kernel[1])) + 1
-    width = cfg["tile_w"].val
-    columns = -(-conv.out[1] // width) * width + conv.reach[1] // sx
-    rows = (conv.out[0] - 1) * conv.stride[0] + conv.reach[0] + 1
-    last = rows - 1, (columns - 1) * sx + phases - 1
-    return te.compute(
-        (conv.n, conv.c, rows, phases, columns),
-        lambda n, c, y, px, x: padded(conv, data, last, n, c, y, x * sx + px),
-        name="data_padded",
-    )
+    return Stages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, copied)
 
 
 # Schedule ----------------------------------------------------------------------------------------------------------
 
 
-def _scheduled(cfg: pb.TemplateConfig, conv: Conv, stages: _Stages) -> te.TESchedule:
+def _scheduled(cfg: pb.TemplateConfig, conv: Conv, stages: Stages) -> te.TESchedule:
     s = te.create_schedule(stages.out.op)
-    place = _channel_vectors(cfg, s, conv, stages) if _is_last(conv) else _pixel_vectors(cfg, s, conv, stages)
+    place = _channel_vectors(cfg, s, conv, stages) if _is_last(conv) else order_rows(cfg, s, conv, stages)
     s[stages.tile].set_scope("local")
     s[stages.tile].compute_at(s[stages.out], place)
     *outer, last = s[stages.tile].op.axis
     kh, kw = s[stages.tile].op.reduce_axis
-    vectors, lanes = s[stages.tile].split(last, factor=_lanes(cfg, conv))
+    vectors, lanes = s[stages.tile].split(last, factor=lanes_of_row(cfg, conv))
     if stages.row:
-        _place_row(cfg, s, conv, stages, kh)
+        place_row(cfg, s, conv, stages, kh)
         s[stages.tile].reorder(kh, kw, *outer, vectors, lanes)
     else:
         s[stages.tile].reorder(kh, *outer, kw, vectors, lanes)
@@ -322,23 +241,7 @@ def _scheduled(cfg: pb.TemplateConfig, conv: Conv, stages: _Stages) -> te.TESche
     return s
 
 
-def _place_row(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: _Stages, row: te.IterVar) -> None:
-    """Compute a row of the input where the tile reads it, in whole vectors."""
-    for tensor in stages.row:
-        stage = s[tensor]
-        stage.set_scope("local")
-        stage.compute_at(s[stages.tile], row)
-        *outer, column = stage.op.axis
-        stage.storage_align(outer[-1], _lanes(cfg, conv), 0)
-        vectors, lanes = stage.split(column, factor=_lanes(cfg, conv))
-        write_out(stage, lanes, [*outer, vectors])
-
-
-def _lanes(cfg: pb.TemplateConfig, conv: Conv) -> int:
-    return int(cfg["lanes"].val) if "lanes" in cfg.space.knobs else conv.lanes
-
-
-def _channel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: _Stages) -> te.IterVar:
+def _channel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: Stages) -> te.IterVar:
     """Order the loops of the result for NHWC, and return the one that each tile is computed at."""
     out = s[stages.out]
     n, y, x, c = out.op.axis
@@ -352,22 +255,3 @@ def _channel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stage
     write_out(out, cl, (yi, xi, cv))
     threads.share(cfg, out, out.fuse(n, loops[0]))
     return loops[-1]
-
-
-def _pixel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: _Stages) -> te.IterVar:
-    """Order the loops of the result for NCHW, and return the one that each tile is computed at."""
-    out = s[stages.out]
-    n, c, y, x = out.op.axis
-    yt, yi = out.split(y, factor=cfg["tile_h"].val)
-    xt, xi = out.split(x, factor=cfg["tile_w"].val)
-    xv, xl = out.split(xi, factor=_lanes(cfg, conv))
-    out.reorder(n, c, yt, xt, yi, xv, xl)
-    write_out(out, xl, [yi, xv])
-    image = out.fuse(n, c)
-    threads.share(cfg, out, image)
-    if stages.copied is not None:
-        copying = s[stages.copied]
-        copying.compute_at(out, image)
-        *_, column = copying.op.axis
-        copying.vectorize(copying.split(column, factor=_lanes(cfg, conv))[1])
-    return xt

@@ -206,15 +206,30 @@ def _prefetch(
 ) -> None:
     """Keep memory busy while rows are computed, between the first reads of a row and its last writes.
 
-    The next row is read while this one is written. The lines of the output are fetched by the last pass that stores
-    something, which computes slow functions; sums alone are short, so that the lines would come in a burst. Blocks of
-    several short rows gain nothing: the hardware sees one stream.
+    The next row is read while this one is written. Blocks of several short rows gain nothing: the hardware sees one
+    stream.
     """
     for tensor in _streamed(cfg, found):
         out.prefetch(tensor, place, 1, among=loops[found.out])
-    stored = [op for op in (found.out, *found.stages) if op in loops and op.reduce is None]
-    if stored and _is_streamed(cfg, found, found.out.outputs[0]):
-        out.prefetch(found.out.outputs[0], place, 0, among=loops[stored[-1]])
+    if found.out.reduce is None and _is_streamed(cfg, found, found.out.outputs[0]):
+        out.prefetch(found.out.outputs[0], place, 0, among=loops[_fetching_pass(found, loops)])
+
+
+def _fetching_pass(found: Rows, loops: Mapping[ComputeOp, te.IterVar]) -> ComputeOp:
+    """Choose the pass over a row that fetches the lines of the output.
+
+    It is the last one that stores something, since it computes slow functions, or the first one if the closest cache
+    does not hold the rows. Sums of shorter rows are short: the lines would come in a burst, except in one that finds
+    its row in the closest cache.
+    """
+    before = [op for op in found.stages if op in loops]
+    stored = [op for op in before if op.reduce is None]
+    row = found.row(found.out) * nbytes(found.out.outputs[0].dtype)
+    if stored or not before:
+        return [found.out, *stored][-1]
+    if row > _BYTES[1]:
+        return before[0]
+    return before[-1] if len(before) > 1 and 2 * row <= _BYTES[1] else found.out
 
 
 def _streamed(cfg: pb.TemplateConfig, found: Rows) -> Iterator[Tensor]:

@@ -26,7 +26,7 @@ def reads_nothing(expr: Expr) -> bool:
 def box_of(condition: Expr, grid: Grid) -> Grid | None:
     """Find the part of the grid where a condition on its variables holds; None where that is not a box."""
     ranges = dict(zip(grid.variables, grid.ranges, strict=True))
-    for part in _connected(conjuncts(condition)):
+    for part in _groups_of_shared_variables(conjuncts(condition)):
         own = _grid_of(part, grid)
         mask = _mask(part, own)
         if mask is None:
@@ -62,7 +62,7 @@ def around(grid: Grid, box: Grid) -> Iterator[Grid]:
 def hold_together(a: Expr, b: Expr, grid: Grid) -> bool:
     """Decide whether two conditions hold at the same points of a grid."""
     sides = conjuncts(a), conjuncts(b)
-    for part in _connected([*sides[0], *sides[1]]):
+    for part in _groups_of_shared_variables([*sides[0], *sides[1]]):
         own = _grid_of(part, grid)
         first, second = (_mask([c for c in part if any(c is each for each in side)], own) for side in sides)
         if first is None or second is None or not np.array_equal(first, second):
@@ -70,7 +70,7 @@ def hold_together(a: Expr, b: Expr, grid: Grid) -> bool:
     return True
 
 
-def _connected(conditions: Sequence[Expr]) -> list[list[Expr]]:
+def _groups_of_shared_variables(conditions: Sequence[Expr]) -> list[list[Expr]]:
     """Group conditions by the variables that they share."""
     groups: list[tuple[set[Var], list[Expr]]] = []
     for condition in conditions:

@@ -1,18 +1,22 @@
 """Finals: the best few kernels of each task are timed once more, in the model, in turns with the one it began with.
 
 Between its neighbours a kernel meets other caches than alone, and the fastest of a hundred timings is partly luck, so
-a model of kernels that were chosen alone can be slower than before the search.
+a model of kernels that were chosen alone can be slower than before the search. So can a variant of the model: its
+kernels leave other data in the caches, and calls that do little are dearer than alone.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pegbox.codegen.compiled import CompiledProgram
 from pegbox.codegen.runtime.machine import compile_program
@@ -38,7 +42,7 @@ _SLOWEST = 2.0
 """The largest ratio to the best seconds at which another implementation's first configuration takes part."""
 _LEAST = 0.005
 """The share of a task in the whole below which it has no challengers."""
-_LEAD = 0.01
+LEAD = 0.01
 """The share by which a challenger has to be ahead."""
 _SECONDS = 2.0
 """The seconds of all turns of a module, more or less."""
@@ -114,39 +118,96 @@ def finalists_of(held: Sequence[Sequence[Record]]) -> list[Finalist]:
     return [*firsts[:1], *rest, *near[:FINALISTS]]
 
 
-def fastest_in_model(
-    graphs: Sequence[Graph], tasks: Sequence[ModelTask], finalists: Mapping[int, Sequence[Finalist]]
-) -> dict[int, Finalist]:
-    """Choose the finalist of each task whose calls in the graphs take the least time.
+class Finals:
+    """Modules that run in turns; each kernel is compiled once.
 
     Args:
-        finalists: those of each task that the graphs call, by the task's number. The first ones together make a module,
-            whose kernels the others challenge one after the other. The first ones win where the winners together are
-            not faster.
-
-    Returns:
-        The winner of each task that had several; empty where this processor cannot run them all, or another one
-        measured them.
+        tasks: those of all graphs.
     """
-    here = describe_host()
-    if any(each.record.host != here for listed in finalists.values() for each in listed):
-        return {}
-    found = {number: _compiled(tasks[number], listed) for number, listed in finalists.items()}
-    kernels = [kernel for each in found.values() for kernel in each]
-    if not all(found.values()) or not all(runs_here(kernel.selection.program) for kernel in kernels):
-        return {}
-    first = {number: kernels[0] for number, kernels in found.items()}
-    winners = dict(first)
-    for place in range(1, max(map(len, found.values()), default=0)):
-        challengers = {n: kernels[place] if place < len(kernels) else winners[n] for n, kernels in found.items()}
-        spent, others = _nanoseconds_of_tasks(graphs, tasks, winners, challengers)
-        for number in winners:
-            if others[number] < (1 - _LEAD) * spent[number]:
-                winners[number] = challengers[number]
-    if winners != first:  # luck of many small kernels adds up
-        before, after = _nanoseconds_of_tasks(graphs, tasks, first, winners)
-        winners = winners if after.total() < before.total() else first
-    return {number: winner.finalist for number, winner in winners.items() if len(found[number]) > 1}
+
+    def __init__(self, tasks: Sequence[ModelTask]) -> None:
+        self._tasks = tasks
+        self._kernels: dict[tuple[int, int, str], _Kernel | None] = {}
+
+    def fastest_kernels(
+        self, graphs: Sequence[Graph], finalists: Mapping[int, Sequence[Finalist]]
+    ) -> dict[int, Finalist]:
+        """Choose the finalist of each task whose calls in the graphs take the least time.
+
+        Args:
+            finalists: those of each task that the graphs call, by the task's number. The first ones together make a
+                module, whose kernels the others challenge one after the other. The first ones win where the winners
+                together are not faster.
+
+        Returns:
+            The winner of each task; empty where this processor cannot run them all, or another one measured them.
+        """
+        here = describe_host()
+        if any(each.record.host != here for listed in finalists.values() for each in listed):
+            return {}
+        found = {number: self._compiled(number, listed) for number, listed in finalists.items()}
+        kernels = [kernel for each in found.values() for kernel in each]
+        if not all(found.values()) or not all(runs_here(kernel.selection.program) for kernel in kernels):
+            return {}
+        first = {number: kernels[0] for number, kernels in found.items()}
+        winners = dict(first)
+        for place in range(1, max(map(len, found.values()), default=0)):
+            challengers = {n: kernels[place] if place < len(kernels) else winners[n] for n, kernels in found.items()}
+            spent, others = self._nanoseconds_of_tasks(graphs, winners, challengers)
+            for number in winners:
+                if others[number] < (1 - LEAD) * spent[number]:
+                    winners[number] = challengers[number]
+        if winners != first:  # luck of many small kernels adds up
+            before, after = self._nanoseconds_of_tasks(graphs, first, winners)
+            winners = winners if after.total() < before.total() else first
+        return {number: winner.finalist for number, winner in winners.items()}
+
+    def seconds_as_a_whole(self, graphs: Sequence[Graph], winners: Mapping[int, Finalist]) -> list[float]:
+        """Time variants of a model in turns: the seconds of a call of each.
+
+        Args:
+            winners: the kernels of their tasks, which `fastest_kernels` has returned.
+        """
+        kernels = {number: self._compiled(number, [winner])[0] for number, winner in winners.items()}
+        times = _in_turns([self._module(graph, kernels) for graph in graphs])
+        return [1e-9 * float(np.median([sum(each) for each in turns])) for turns in times]
+
+    def _compiled(self, number: int, finalists: Sequence[Finalist]) -> list[_Kernel]:
+        """Compile the kernels of a task's finalists, without those that are refused now."""
+        keys = [(number, each.number, json.dumps(each.record.config, sort_keys=True)) for each in finalists]
+        missing = {key: each for key, each in zip(keys, finalists, strict=True) if key not in self._kernels}
+        made = _compiled(self._tasks[number], list(missing.values()))
+        self._kernels |= dict(zip(missing, made, strict=True))
+        found = [self._kernels[key] for key in keys]
+        return [
+            replace(kernel, finalist=each) for kernel, each in zip(found, finalists, strict=True) if kernel is not None
+        ]
+
+    def _nanoseconds_of_tasks(self, graphs: Sequence[Graph], *kernels: Mapping[int, _Kernel]) -> list[Counter[int]]:
+        """Time modules of the graphs in turns: the nanoseconds of all calls of each task, for each set of kernels."""
+        spent: list[Counter[int]] = [Counter() for _ in kernels]
+        for graph in graphs:
+            times = _in_turns([self._module(graph, each) for each in kernels])
+            for counter, turns in zip(spent, times, strict=True):
+                # copies of outputs come behind the kernels
+                for number, nanoseconds in zip(self._numbers(graph), np.median(turns, axis=0), strict=False):
+                    counter[number] += nanoseconds
+        return spent
+
+    def _numbers(self, graph: Graph) -> list[int]:
+        """List the task of each node of a graph."""
+        return [self._places[id(node)] for node in computed_nodes(graph)]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {id(node): number for number, task in enumerate(self._tasks) for node in task.nodes}
+
+    def _module(self, graph: Graph, kernels: Mapping[int, _Kernel]) -> Module:
+        def selection(node: Node, number: int) -> Selection:
+            finalist, chosen = kernels[number].finalist, kernels[number].selection
+            return replace(chosen, node_task=self._tasks[number].implementation_of(node, finalist.number))
+
+        return Module(graph, list(map(selection, computed_nodes(graph), self._numbers(graph))))
 
 
 @dataclass(frozen=True)
@@ -157,48 +218,34 @@ class _Kernel:
     selection: Selection
 
 
-def _compiled(task: ModelTask, finalists: Sequence[Finalist]) -> list[_Kernel]:
-    """Compile the kernels of finalists, without those that are refused now."""
-    found: list[tuple[Finalist, Config, Future[CompiledProgram]]] = []
+def _compiled(task: ModelTask, finalists: Sequence[Finalist]) -> list[_Kernel | None]:
+    """Compile the kernels of finalists; None for each that is refused now."""
+    found: list[tuple[Config, Future[CompiledProgram]] | None] = []
     with ThreadPoolExecutor(1, "pegbox-llvm") as compiler:  # LLVM compiles while the next one is lowered here
         for each in finalists:
             made = task.implementations[each.number].task
+            found.append(None)
             with suppress(*REFUSED):
                 config = to_config(each.record, made)
-                found.append((each, config, compiler.submit(compile_program, made.lower(config))))
-    kernels = []
-    for finalist, config, program in found:
+                found[-1] = config, compiler.submit(compile_program, made.lower(config))
+    kernels: list[_Kernel | None] = []
+    for finalist, lowered in zip(finalists, found, strict=True):
+        kernels.append(None)
         with suppress(*REFUSED):
-            made_for = task.implementations[finalist.number]
-            kernels.append(_Kernel(finalist, Selection(made_for, config, "tuned", program.result())))
+            if lowered is not None:
+                config, program = lowered
+                made_for = task.implementations[finalist.number]
+                kernels[-1] = _Kernel(finalist, Selection(made_for, config, "tuned", program.result()))
     return kernels
 
 
-def _nanoseconds_of_tasks(
-    graphs: Sequence[Graph], tasks: Sequence[ModelTask], *kernels: Mapping[int, _Kernel]
-) -> list[Counter[int]]:
-    """Time modules of the graphs in turns: the nanoseconds of all calls of each task, for each set of kernels."""
-    spent: list[Counter[int]] = [Counter() for _ in kernels]
-    for graph in graphs:
-        nodes = {id(node): number for number, task in enumerate(tasks) for node in task.nodes}
-        numbers = [nodes[id(node)] for node in computed_nodes(graph)]
-        modules = [_module(graph, tasks, numbers, each) for each in kernels]
-        inputs = _inputs(modules[0])
-        first = [sum(module.kernel_times(inputs)) for module in modules]
-        rounds = int(np.clip(_SECONDS / (1e-9 * max(first)), *_ROUNDS))
-        turns = np.array([[module.kernel_times(inputs) for module in modules] for _ in range(rounds)])
-        for counter, times in zip(spent, np.median(turns, axis=0), strict=True):
-            for number, nanoseconds in zip(numbers, times, strict=False):  # copies of outputs come behind the kernels
-                counter[number] += nanoseconds
-    return spent
-
-
-def _module(graph: Graph, tasks: Sequence[ModelTask], numbers: Sequence[int], kernels: Mapping[int, _Kernel]) -> Module:
-    def selection(node: Node, number: int) -> Selection:
-        finalist, chosen = kernels[number].finalist, kernels[number].selection
-        return replace(chosen, node_task=tasks[number].implementation_of(node, finalist.number))
-
-    return Module(graph, list(map(selection, computed_nodes(graph), numbers)))
+def _in_turns(modules: Sequence[Module]) -> list[NDArray[np.int64]]:
+    """Time modules of one model in turns: for each the nanoseconds of its kernels in each round."""
+    inputs = _inputs(modules[0])
+    first = [sum(module.kernel_times(inputs)) for module in modules]
+    rounds = int(np.clip(_SECONDS / (1e-9 * max(first)), *_ROUNDS))
+    turns = [[module.kernel_times(inputs) for module in modules] for _ in range(rounds)]
+    return [np.array(each) for each in zip(*turns, strict=True)]
 
 
 def _inputs(module: Module) -> list[Array]:

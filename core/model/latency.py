@@ -15,6 +15,8 @@ from pegbox.search.allocation import UNKNOWN
 
 MARGIN = 0.05
 """The share by which another variant has to be ahead, since kernels are timed one by one."""
+NEAR = 0.15
+"""The share by which the sum of another variant may be behind where the whole models are timed in turns."""
 
 Calls = Mapping[int, int]
 """The number of calls of each task, by the task's number."""
@@ -33,10 +35,13 @@ class Latency:
         variants: for each model the calls of each variant of its graph; the first is the one that is used without
             measurements.
         searches: for each search the tasks that its kernels compute.
+        decided: for each model the variant that was the fastest as a whole, None where that was not measured; empty for
+            none at all.
     """
 
     variants: tuple[tuple[Calls, ...], ...]
     searches: tuple[Searched, ...]
+    decided: tuple[int | None, ...] = ()
 
     @classmethod
     def of(cls, graphs: Sequence[Sequence[Graph]], tasks: Sequence[ModelTask]) -> Latency:
@@ -62,15 +67,12 @@ class Latency:
         known = [cost if cost < UNKNOWN else math.inf for cost in self.best(costs)]
         return sum(
             total if total < math.inf else _total(each[0], [cost if cost < math.inf else 0.0 for cost in known])
-            for each in self.variants
-            for totals in [self.totals(each, known)]
-            for total in [totals[preferred(totals)]]
+            for each, total in zip(self.variants, self._chosen_totals(known), strict=True)
         )
 
     def of_tasks(self, seconds: Sequence[float]) -> float:
         """Sum up the calls by the seconds of all tasks, of the fastest variant of each model; infinity where one is."""
-        totals = [self.totals(variants, seconds) for variants in self.variants]
-        return sum(each[preferred(each)] for each in totals)
+        return sum(self._chosen_totals(seconds))
 
     def best(self, costs: Sequence[float]) -> list[float]:
         """Find the seconds of the fastest implementation of each task."""
@@ -86,16 +88,45 @@ class Latency:
         return [[pairs[pair] for pair in group] for _, group in groupby(sorted(pairs), key=lambda pair: pair[0])]
 
     def chosen(self, seconds: Sequence[float]) -> list[int]:
-        """Choose the variant of each model by the seconds of its tasks; the first where not all are known."""
-        return [preferred(self.totals(each, seconds)) for each in self.variants]
+        """Choose the variant of each model: that which was the fastest as a whole, or else by the seconds of tasks.
+
+        It is the first one where not all are known.
+        """
+        decided = self.decided or (None,) * len(self.variants)
+        return [
+            preferred(self.totals(each, seconds), decided=number)
+            for each, number in zip(self.variants, decided, strict=True)
+        ]
+
+    def candidates(self, seconds: Sequence[float]) -> list[list[int]]:
+        """List the variants of each model that are timed as a whole: the chosen one, and the best of the others.
+
+        Of the others none that is far behind takes part, nor one with an unknown task.
+        """
+        found = []
+        for number, each in zip(self.chosen(seconds), self.variants, strict=True):
+            totals = self.totals(each, seconds)
+            near = [place for place, total in enumerate(totals) if total <= (1 + NEAR) * totals[number] < math.inf]
+            others = sorted(set(near) - {number}, key=lambda place: totals[place])
+            found.append([number, *others[:1]])
+        return found
 
     def calls(self, seconds: Sequence[float]) -> list[int]:
         """Count the calls of each task by all models, in their chosen variants."""
-        found = [0] * len(seconds)
-        for number, variants in zip(self.chosen(seconds), self.variants, strict=True):
-            for task, count in variants[number].items():
+        return self.calls_of(self.chosen(seconds), len(seconds))
+
+    def calls_of(self, numbers: Sequence[int | None], tasks: int) -> list[int]:
+        """Count the calls of each of the tasks in one variant of each model; None for no calls of that model."""
+        found = [0] * tasks
+        for number, variants in zip(numbers, self.variants, strict=True):
+            for task, count in {} if number is None else variants[number].items():
                 found[task] += count
         return found
+
+    def _chosen_totals(self, seconds: Sequence[float]) -> list[float]:
+        """Sum up the calls of the chosen variant of each model."""
+        numbers = self.chosen(seconds)
+        return [_total(each[number], seconds) for each, number in zip(self.variants, numbers, strict=True)]
 
     @staticmethod
     def totals(variants: Sequence[Calls], seconds: Sequence[float]) -> list[float]:
@@ -116,8 +147,14 @@ def searches_of(tasks: Sequence[ModelTask], first: Collection[int]) -> list[Sear
     return [tuple(each) for each in groups.values()]
 
 
-def preferred(totals: Sequence[float]) -> int:
-    """Choose a variant by the seconds of all: the first, unless another one is ahead by more than `MARGIN`."""
+def preferred(totals: Sequence[float], *, decided: int | None = None) -> int:
+    """Choose a variant by the seconds of all: the first, unless another one is ahead by more than `MARGIN`.
+
+    Args:
+        decided: the variant that was the fastest as a whole. It is chosen where all its seconds are known.
+    """
+    if decided is not None and totals[decided] < math.inf:
+        return decided
     best = min(range(len(totals)), key=lambda number: totals[number])
     return best if totals[best] < (1 - MARGIN) * totals[0] < math.inf else 0
 

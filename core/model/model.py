@@ -20,6 +20,7 @@ from pegbox.model.latency import preferred
 from pegbox.model.model_task import ModelTask, model_tasks, task_keys
 from pegbox.model.module import Module
 from pegbox.model.selection import Knowledge, select_fastest, total_cost
+from pegbox.model.variant_choice import VariantChoice
 from pegbox.operators.kernel_library import StoreLike, held_store
 from pegbox.records.history import History
 from pegbox.records.journal import Journal
@@ -149,8 +150,8 @@ def compile_model(
 def promising_graphs(model: Model, target: Target, knowledge: Knowledge) -> list[Graph]:
     """List the variants of a model of which the kernels have to be timed.
 
-    It is the one with the least sum of measured seconds, where all tasks of the first one were measured. Otherwise
-    predictions do not tell an attention from its parts.
+    It is the one that was the fastest as a whole, or else that with the least sum of measured seconds, where all tasks
+    of the first one were measured. Otherwise predictions do not tell an attention from its parts.
     """
     first = total_cost(model_tasks([model.optimized], target), knowledge)
     if first == math.inf:
@@ -159,7 +160,9 @@ def promising_graphs(model: Model, target: Target, knowledge: Knowledge) -> list
         return [model.optimized] if in_parts is None else [model.optimized, in_parts]
     others = list(model.variants.values())[1:]
     totals = [first, *(total_cost(model_tasks([graph], target), knowledge) for graph in others)]
-    return [[model.optimized, *others][preferred(totals)]]
+    choice = VariantChoice(model.name, model.variants, target)
+    found = knowledge.best_config(choice.as_task)
+    return [choice.graph(preferred(totals, decided=None if found is None else found.index))]
 
 
 def extract_tasks(

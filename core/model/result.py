@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -70,6 +70,7 @@ class ModelResult:
     _records: tuple[tuple[Record, ...], ...]
     _latency: Latency
     _knowledge: Knowledge
+    _whole: tuple[Mapping[str, float], ...]
 
     @property
     def module(self) -> Module:
@@ -95,7 +96,7 @@ class ModelResult:
 
     @cached_property
     def graphs(self) -> tuple[Graph, ...]:
-        """The graph of each model that is compiled: the variant with the least latency."""
+        """The graph of each model that is compiled."""
         return tuple(model.variants[name] for model, name in zip(self.models, self.variants, strict=True))
 
     @cached_property
@@ -178,13 +179,19 @@ class ModelResult:
 
     @property
     def decisions(self) -> list[str]:
-        """The seconds of all calls of each variant of the models, a line for each model that has several."""
+        """The seconds of all calls of each variant of the models, a line for each model that has several.
+
+        Those of whole modules follow, where these ran in turns.
+        """
         lines = []
         seconds = [each.after for each in self.tasks]
-        for model, chosen, variants in zip(self.models, self.variants, self._latency.variants, strict=True):
+        for model, name, variants, whole in zip(
+            self.models, self.variants, self._latency.variants, self._whole, strict=True
+        ):
             totals = self._latency.totals(variants, seconds)
-            told = ", ".join(f"{name} {_seconds(total)}" for name, total in zip(model.variants, totals, strict=True))
-            lines += [f"{model.name} is compiled as {chosen}: {told}"] if len(totals) > 1 else []
+            told = _listed(dict(zip(model.variants, totals, strict=True)))
+            told += f"; as a whole {_listed(whole)}" if whole else ""
+            lines += [f"{model.name} is compiled as {name}: {told}"] if len(totals) > 1 else []
         return lines
 
     @property
@@ -257,6 +264,10 @@ def share(seconds: float, total: float) -> str:
 
 def _seconds(cost: float, trials: int = 0) -> str:
     return format_seconds(cost) if cost < math.inf else "nothing ran" if trials else "not known"
+
+
+def _listed(seconds: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {_seconds(cost)}" for name, cost in seconds.items())
 
 
 def _change(before: float, after: float) -> str:

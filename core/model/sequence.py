@@ -33,11 +33,11 @@ def sequence_of(graph: Graph, selections: Sequence[Selection], target: Target, n
         GraphError: a node has no kernel, or a kernel that takes other arrays than the graph's.
     """
     chosen = {selection.node_task.node: selection for selection in selections}
-    calls = [_selected(chosen, node) for node in computed_nodes(graph)]
+    calls = [_selection_of(chosen, node) for node in computed_nodes(graph)]
     return _Planner(graph, calls, target, name).planned()
 
 
-def _selected(chosen: Mapping[Node, Selection], node: Node) -> Selection:
+def _selection_of(chosen: Mapping[Node, Selection], node: Node) -> Selection:
     if node not in chosen:
         raise GraphError(f"{node.name}: no kernel was selected for {node.kind}")
     return chosen[node]

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from pegbox.checks import with_checked_keywords
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, SpaceError
 from pegbox.model.display import model_progress
-from pegbox.model.finals import fastest_in_model, finalists_of_tasks
+from pegbox.model.finals import LEAD, Finalist, Finals, finalists_of_tasks
 from pegbox.model.index_inputs import index_inputs
 from pegbox.model.latency import Latency
 from pegbox.model.memory import bytes_between_calls
@@ -21,8 +22,9 @@ from pegbox.model.model import Model, ModelLike, as_models, machine_of
 from pegbox.model.model_task import ModelTask, model_tasks
 from pegbox.model.result import ModelResult, fastest_of
 from pegbox.model.selection import Knowledge
+from pegbox.model.variant_choice import VariantChoice
 from pegbox.operators.kernel_library import StoreLike, held_store
-from pegbox.records.history import History
+from pegbox.records.history import History, own_records
 from pegbox.records.journal import Journal
 from pegbox.search.allocation import AllocationLike, make_allocation
 from pegbox.search.loop.callbacks import CallbackLike
@@ -62,8 +64,9 @@ def tune_model(
     Kernels are timed as they run in a model: before each timing, as many bytes pass through the caches as between two
     calls in the model, and inputs that other kernels compute are written.
 
-    At the end the fastest kernels of each task are timed in the whole model, in turns with the one that it began with.
-    This takes seconds beyond the budget, and is left out after Ctrl-C, and where other machines have measured.
+    At the end the fastest kernels of each task are timed in the whole model, in turns with the one that it began with,
+    and the model in turns with the next best of its variants. This takes seconds beyond the budget, and is left out
+    after Ctrl-C, and where other machines have measured.
 
     Each task begins with the configuration that `compile_model` would use. Where a node has several implementations,
     such as a template and a sketch, each is a search of its own, and the fastest of them counts.
@@ -93,8 +96,11 @@ def tune_model(
     variants = [list(model.variants.values()) for model in listed]
     first, *others = zip_longest(*variants)  # the tasks of the first variants are searched first
     graphs = [graph for each in (first, *others) for graph in each if graph is not None]
-    tasks = model_tasks(graphs, machine_of(target, num_threads))
-    latency = Latency.of(variants, tasks)
+    machine = machine_of(target, num_threads)
+    tasks = model_tasks(graphs, machine)
+    journal = Journal(records) if isinstance(records, str | os.PathLike) else records
+    choices = [_choice_of(model, machine, journal) for model in listed]
+    latency = replace(Latency.of(variants, tasks), decided=tuple(each.number for each in choices))
     kept = held_store(store)
     knowledge = Knowledge.of(None, kept)
     leaders = [(tasks[number], place) for (number, place), *_ in latency.searches]
@@ -132,38 +138,71 @@ def tune_model(
             shown.close()
 
     if reason != "interrupted" and any(each.trials for each in scheduler.sessions.values()):
-        _run_finals(listed, tasks, latency, scheduler, kept)
+        _run_finals(tasks, latency, scheduler, choices, journal, kept)
+        latency = replace(latency, decided=tuple(each.number for each in choices))
     held = tuple(map(tuple, scheduler.records))
     found = History([record for each in held for record in each], source="this search")
-    return ModelResult(tuple(listed), reason, tuple(tasks), held, latency, Knowledge.of(found, kept))
+    whole = tuple(each.seconds for each in choices)
+    return ModelResult(tuple(listed), reason, tuple(tasks), held, latency, Knowledge.of(found, kept), whole)
 
 
 def _run_finals(
-    models: Sequence[Model],
     tasks: Sequence[ModelTask],
     latency: Latency,
     scheduler: TaskScheduler,
+    choices: Sequence[VariantChoice],
+    journal: Journal | None,
     store: TuningStore | None,
 ) -> None:
-    """Record which finalists are the fastest in the variants with the least latency, until these stay the same."""
+    """Record which finalists are the fastest in the best two variants of each model, and which variant as a whole."""
+    finals = Finals(tasks)
+    settled: dict[int, Finalist] = {}
     places = {pair: number for number, each in enumerate(latency.searches) for pair in each}
-    timed: list[list[int]] = []
-    while True:
-        held = latency.by_task(scheduler.records)
-        seconds = [math.inf if (each := fastest_of(records)) is None else each.cost for records in held]
-        if (chosen := latency.chosen(seconds)) in timed:
-            return
-        timed.append(chosen)
-        graphs = [list(model.variants.values())[number] for model, number in zip(models, chosen, strict=True)]
-        calls = latency.calls(seconds)
-        finalists = finalists_of_tasks(held, calls, seconds)
-        winners = fastest_in_model(graphs, tasks, finalists)
+    held = latency.by_task(scheduler.records)
+    seconds = [math.inf if (each := fastest_of(records)) is None else each.cost for records in held]
+    candidates = latency.candidates(seconds)
+    for numbers in zip_longest(*candidates):  # the chosen variants come before their challengers
+        called = [(each, number) for each, number in zip(choices, numbers, strict=True) if number is not None]
+        graphs = [each.graph(number) for each, number in called]
+        finalists = finalists_of_tasks(held, latency.calls_of(numbers, len(tasks)), seconds)
+        finalists |= {number: [settled[number]] for number in finalists if number in settled}
+        winners = finals.fastest_kernels(graphs, finalists)
         now = time.time()  # of all: tasks may share a search
         for number, finalist in winners.items():
-            record = finalist.chosen(now)
-            scheduler.add(places[number, finalist.number], record)
-            if store is not None:
-                store.keep(record)
+            if len(finalists[number]) > 1:
+                record = finalist.chosen(now)
+                scheduler.add(places[number, finalist.number], record)
+                if store is not None:
+                    store.keep(record)
+        settled |= winners
+    for number, (choice, pair) in enumerate(zip(choices, candidates, strict=True)):
+        if len(pair) > 1 and all(task in settled for each in pair for task in latency.variants[number][each]):
+            _run_variants(finals, choice, pair, settled, journal, store)
+
+
+def _run_variants(
+    finals: Finals,
+    choice: VariantChoice,
+    pair: Sequence[int],
+    kernels: Mapping[int, Finalist],
+    journal: Journal | None,
+    store: TuningStore | None,
+) -> None:
+    """Record which of two variants of a model is faster as a whole: the first, unless the other one is ahead."""
+    first, other = spent = finals.seconds_as_a_whole(list(map(choice.graph, pair)), kernels)
+    made = choice.add(dict(zip(pair, spent, strict=True)), pair[other < (1 - LEAD) * first])
+    if journal is not None:
+        for record in made:
+            journal.append(record)
+    if store is not None:
+        store.keep(made[-1])
+
+
+def _choice_of(model: Model, target: Target, journal: Journal | None) -> VariantChoice:
+    """Make the choice of a model's variant, with those of the records in a file."""
+    choice = VariantChoice(model.name, model.variants, target)
+    choice.records.extend([] if journal is None else own_records(journal, choice.as_task))
+    return choice
 
 
 def _first(task: Task, knowledge: Knowledge) -> list[Config]:

@@ -23,14 +23,15 @@ from pegbox.search.loop.options import PriorTrials, SearchOptions
 from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.loop.tuning import run
+from pegbox.search.models.prediction import preferred_config
 from pegbox.search.objective import Objective, ObjectiveMeasurer
 from pegbox.search.protocols import SearchTask, Tuner
 from pegbox.search.subject import Subject
 from pegbox.shown import value_text
-from pegbox.space import ConfigSpace
+from pegbox.space import Config, ConfigSpace
 from pegbox.task.advice import advice
 from pegbox.task.function import NamedFunction
-from pegbox.task.group import TaskGroup
+from pegbox.task.group import TaskGroup, tasks_of
 from pegbox.task.task import Task
 
 MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
@@ -77,6 +78,13 @@ class Problem:
             bytes_moved=float(getattr(self.task, "bytes_moved", 0.0)),
             unit=self.task.unit if isinstance(self.task, Objective) else "s",
         )
+
+    @property
+    def preferred(self) -> list[Config]:
+        """The configurations that templates of its tasks prefer before anything is known; a search begins with them."""
+        if not isinstance(self.task, Task | TaskGroup):
+            return []
+        return [config for task in tasks_of(self.task) if (config := preferred_config(task)) is not None]
 
     def search(
         self, tuner: Tuner, measurer: Measurer, options: SearchOptions, *, prior: PriorTrials = PriorTrials()

@@ -105,6 +105,8 @@ class Session:
         callbacks = [*check_callbacks(options.get("callbacks", ())), *problem.watches]
         defaults: dict[str, Any] = {"finalists": 0, "store": user_store()}
         limits = SearchOptions(trials, **{**defaults, **options, "callbacks": callbacks, "name": self.name})
+        if not self._told:
+            limits = limits.then(problem.preferred)
         with problem.open(best=self.best_cost) as opened:
             if not self.trials:
                 check_recording_host(callbacks, opened)

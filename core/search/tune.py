@@ -83,8 +83,9 @@ def tune(
             ship, or journals), for a tuner that learns from them.
         store: where the best is kept for later programs: the user's store, another `pegbox.store.TuningStore`, or None
             for nowhere. See docs/store.md.
-        first: configurations that are measured before those of the tuner, such as the best known by now. They are
-            measured again at the end with the fastest, so that the winner is not slower than they are.
+        first: configurations that are measured before those of the tuner, such as the best known by now, and again at
+            the end with the fastest, so that the winner is not slower than they are. The configuration that a template
+            prefers (`cfg.prefer_first`) follows them.
 
     Returns:
         A `TuneResult`. `.best` is the winner, None where nothing ran: `.best.config` is what `pegbox.build` takes,
@@ -149,7 +150,7 @@ def search_problem(
         callbacks = [*recording.callbacks, *shown, *problem.watches, *options.callbacks]
         limits = replace(options, trials=recording.trials_left(options.trials), callbacks=callbacks, name=name)
         prior = PriorTrials(recording.history, recording.trials, recording.baseline(host))
-        return problem.search(made, opened, limits, prior=prior)
+        return problem.search(made, opened, limits.then(problem.preferred), prior=prior)
 
 
 @with_checked_keywords

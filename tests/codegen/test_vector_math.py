@@ -18,6 +18,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Target, emit, vector_math
 from pegbox.codegen.vector_math import coefficients
+from pegbox.codegen.vector_math.exponential import LOG2_E
 from pegbox.errors import CompileError
 
 Array = NDArray[np.generic]
@@ -104,6 +105,10 @@ def reference(name: str, *args: Array) -> Array:
                 return np.where(x < 0, z, 1) / (1 + z)
             case "erf":
                 return scipy.special.erf(x.astype(np.float64)).astype(wide)
+            case "gate":
+                return x / (1 + np.exp(-rest[0]))
+            case "gate2":
+                return x / (1 + np.exp2(-rest[0]))
             case "rsqrt":
                 return 1 / np.sqrt(x)
             case "pow":
@@ -123,9 +128,10 @@ def ulps(got: Array, want: Array) -> Array:
 
 
 def tolerance(name: str, dtype: str, *, fused: bool = True) -> float:
-    wanted = {"exp": 1.3, "exp2": 1.3, "log": 1.0, "tanh": 2.6, "sigmoid": 2.6, "erf": 1.9, "pow": 0.52, "rsqrt": 1.6}[
-        name
-    ]
+    wanted = {
+        "exp": 1.3, "exp2": 1.3, "log": 1.0, "tanh": 2.6, "sigmoid": 2.6, "erf": 1.9, "pow": 0.52, "rsqrt": 1.6,
+        "gate": 2.6, "gate2": 2.6,
+    }[name]  # fmt: skip
     if dtype == "float64":
         # SciPy's erf is itself only good to 1 ulp.
         wanted = {"pow": 1.3, "erf": 3.1}.get(name, wanted) + (0 if EXTENDED else 1)
@@ -152,6 +158,11 @@ def arguments(name: str, dtype: str, n: int) -> list[tuple[Array, ...]]:
             (wide, rng.integers(-60, 60, n)),
         ]
         return [(x.astype(dtype), y.astype(dtype)) for x, y in pairs]
+    if name in ("gate", "gate2"):
+        most = (1.0 if name == "gate" else LOG2_E) * (88.0 if dtype == "float32" else 709.0)
+        factors = rng.uniform(1, 3, n)
+        seconds = (np.clip(b, -most, None) for b in (bits, dense, near_one, wide))
+        return [(factors.astype(dtype), b.astype(dtype)) for b in seconds]
     return [(x.astype(dtype),) for x in (bits, dense, near_one, wide)]
 
 
@@ -285,7 +296,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", [n for n in NAMES if n != "pow"])
+@pytest.mark.parametrize("name", [n for n in NAMES if vector_math.FUNCTIONS[n][0] == 1])
 def test_special_values_are_numpys(name: str, dtype: str) -> None:
     info = np.finfo(dtype)
     x = np.array([*SPECIAL, info.max, info.min, info.tiny, -info.tiny], dtype)
@@ -309,6 +320,37 @@ def test_pow_of_special_values_is_numpys(dtype: str) -> None:
     assert not bad.any(), list(zip(x[bad], y[bad], got[bad], want[bad], strict=True))[:5]
     real = ~np.isnan(want)
     np.testing.assert_array_equal(np.signbit(got)[real], np.signbit(want)[real])
+
+
+@pytest.mark.parametrize("register_lanes", [0, 16])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["gate", "gate2"])
+def test_gates_of_special_values_are_numpys(name: str, dtype: str, register_lanes: int) -> None:
+    if register_lanes and not llvm.get_host_cpu_features().get("avx512dq"):
+        pytest.skip("no AVX-512 here")
+    info = np.finfo(dtype)
+    numbers = np.array([*SPECIAL, 0.5, -3, 1e4, -1e4, info.max, info.min, info.tiny, info.smallest_subnormal], dtype)
+    a, b = (each.ravel() for each in np.meshgrid(numbers, numbers))
+    with np.errstate(all="ignore"):
+        want = a / (1 + (np.exp if name == "gate" else np.exp2)(-b))
+    lanes = 16 if dtype == "float32" else 8
+    got = run(name, a, b, lanes=lanes, register_lanes=register_lanes)
+    assert (ulps(got, want) <= tolerance(name, dtype) + 2).all(), list(zip(a, b, got, want, strict=True))
+    real = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got)[real], np.signbit(want)[real])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["gate", "gate2"])
+def test_gates_on_avx512_keep_their_accuracy(name: str, dtype: str) -> None:
+    if not llvm.get_host_cpu_features().get("avx512dq"):
+        pytest.skip("no AVX-512 here")
+    lanes = 16 if dtype == "float32" else 8
+    for args in arguments(name, dtype, 50_000):
+        errors = ulps(run(name, *args, lanes=lanes, register_lanes=16), reference(name, *args))
+        worst = int(np.argmax(errors))
+        most = 3.2 if (name, dtype) == ("gate", "float32") else tolerance(name, dtype)
+        assert errors[worst] <= most, [a[worst] for a in args]
 
 
 def test_exp_reaches_both_ends_of_its_range() -> None:

@@ -19,7 +19,7 @@ from pegbox.errors import CompileError
 from pegbox.hooks import registry
 from pegbox.measure import Ok
 from pegbox.model import Argument, NodeTask, finals
-from pegbox.model.finals import Finalist, fastest_in_model, finalists_of, finalists_of_tasks
+from pegbox.model.finals import Finalist, Finals, finalists_of, finalists_of_tasks
 from pegbox.model.model_task import ModelTask, model_tasks
 from pegbox.records import Journal, Record
 from pegbox.records.history import best
@@ -71,19 +71,29 @@ def test_a_kernel_that_only_looked_fast_loses_in_the_model(products: tuple[Model
     lucky, other = (Finalist(number, record(task, number, config, 1e-6)) for config in (slow, fast))
     head = [Finalist(0, record(tasks[1], 0, tasks[1].implementations[0].task.space.get(0), 1e-6))]
     for listed in ([lucky, other], [other, lucky]):
-        winners = fastest_in_model([model.optimized], tasks, {0: listed, 1: head})
-        assert winners == {0: other}  # the other task had no choice
+        winners = Finals(tasks).fastest_kernels([model.optimized], {0: listed, 1: head})
+        assert winners == {0: other, 1: head[0]}
 
 
 def test_kernels_that_another_machine_measured_are_not_timed_here(
     products: tuple[ModelTask, int, Config, Config], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, number, slow, fast = products
-    monkeypatch.setattr(finals, "_nanoseconds_of_tasks", lambda *_: pytest.fail("timed"))
+    monkeypatch.setattr(Finals, "_nanoseconds_of_tasks", lambda *_: pytest.fail("timed"))
     here, there = (Finalist(number, record(task, number, config, 1e-6)) for config in (slow, fast))
     there = replace(there, record=replace(there.record, host="another machine"))
     model = layers()
-    assert fastest_in_model([model.optimized], [task], {0: [here, there]}) == {}
+    assert Finals([task]).fastest_kernels([model.optimized], {0: [here, there]}) == {}
+
+
+def test_graphs_are_timed_as_a_whole_in_turns(products: tuple[ModelTask, int, Config, Config]) -> None:
+    task, number, slow, _ = products
+    graphs = [layers(count).optimized for count in (20, 2)]
+    tasks = model_tasks(graphs, pb.Target(TARGET))
+    product = Finalist(number, record(task, number, slow, 1e-6))
+    head = Finalist(0, record(tasks[1], 0, tasks[1].implementations[0].task.space.get(0), 1e-6))
+    long, short = Finals(tasks).seconds_as_a_whole(graphs, {0: product, 1: head})
+    assert long > 2 * short > 0
 
 
 @pytest.mark.parametrize("refused", [(), (1,), (0,), (0, 1)])
@@ -100,8 +110,10 @@ def test_a_finalist_that_is_refused_now_is_left_out(
 
     monkeypatch.setattr(finals, "compile_program", compiled)
     listed = [Finalist(number, record(task, number, config, 1e-6)) for config in (slow, fast)]
-    found = [kernel.finalist for kernel in finals._compiled(task, listed)]
-    assert found == [each for place, each in enumerate(listed) if place not in refused]
+    made = Finals([task])
+    for _ in range(2):  # the second time nothing is compiled
+        found = [kernel.finalist for kernel in made._compiled(0, listed)]
+        assert found == [each for place, each in enumerate(listed) if place not in refused]
 
 
 def test_finalists_are_the_first_ones_the_best_and_those_measured_again(
@@ -157,11 +169,11 @@ def test_a_search_ends_with_finals(
     monkeypatch.setattr(problem, "LocalMeasurer", Machine)
     seen: list[dict[int, list[Finalist]]] = []
 
-    def last(graphs: Any, tasks: Any, finalists: dict[int, list[Finalist]]) -> dict[int, Finalist]:
+    def last(self: Finals, graphs: Any, finalists: dict[int, list[Finalist]]) -> dict[int, Finalist]:
         seen.append(finalists)
         return {number: listed[-1] for number, listed in finalists.items()}
 
-    monkeypatch.setattr("pegbox.model.tuning.fastest_in_model", last)
+    monkeypatch.setattr(Finals, "fastest_kernels", last)
     records, store = tmp_path / "records.jsonl", TuningStore(tmp_path / "store")
     result = pb.tune_model(layers(), trials=40, records=records, **{**QUICK, "store": store})
     (finalists,) = seen

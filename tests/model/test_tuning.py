@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from pegbox.errors import ArgumentError, MeasureError, PluginError, SpaceError, 
 from pegbox.graph import Graph, Node, Value, conv_node, evaluate, pointwise_node
 from pegbox.hooks import registry
 from pegbox.measure import LocalMeasurer, Ok
-from pegbox.model import Model, tuning
+from pegbox.model import Model
 from pegbox.model.display import ModelProgress
+from pegbox.model.finals import Finals
 from pegbox.model.index_inputs import index_inputs
 from pegbox.model.latency import Latency, searches_of
 from pegbox.records import Record
@@ -40,7 +42,7 @@ QUICK: dict[str, Any] = {"tuner": "random", "target": TARGET, "progress": False,
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> type[Machine]:
     monkeypatch.setattr(problem, "LocalMeasurer", Machine)
-    monkeypatch.setattr(tuning, "fastest_in_model", lambda *_: {})  # finals would time real kernels
+    monkeypatch.setattr(Finals, "fastest_kernels", lambda *_: {})  # finals would time real kernels
     return Machine
 
 
@@ -393,6 +395,14 @@ def test_the_total_takes_the_fastest_implementation_and_variant() -> None:
     assert latency.chosen([2.0, 5.0, 8.0]) == [0]
     assert latency.chosen([2.0, 5.0, 6.0]) == [1]
     assert latency.chosen([2.0, float("inf"), float("inf")]) == [0]
+    assert latency.candidates([2.0, 5.0, 7.5]) == [[0, 1]]
+    assert latency.candidates([2.0, 5.0, 8.5]) == [[0]], "too far behind"
+    assert latency.candidates([2.0, 5.0, float("inf")]) == [[0]]
+    decided = replace(latency, decided=(1,))
+    assert decided.chosen([2.0, 5.0, 8.0]) == [1]
+    assert decided.candidates([2.0, 5.0, 8.0]) == [[1, 0]]
+    assert decided([3.0, 2.0, 5.0, 8.0]) == 10.0
+    assert decided.chosen([2.0, 5.0, float("inf")]) == [0], "a task is not known"
 
 
 def convolution() -> Model:
@@ -423,3 +433,42 @@ def test_layouts_and_fusion_are_decided_by_measurements(monkeypatch: pytest.Monk
     np.testing.assert_allclose(
         pb.compile_model(model, records=records, target=TARGET, store=None)(x)[0], expected, rtol=1e-4, atol=1e-5
     )
+
+
+@pytest.mark.parametrize(("others", "whole", "name"), [
+    (0.01, [1.0, 1.02], "NHWC, fused"),
+    (0.01, [1.0, 0.995], "NHWC, fused"),
+    (0.01, [1.0, 0.98], "NCHW, fused"),
+    (0.05, [1.0, 1.02], "NCHW, fused"),
+    (0.05, [1.0, 0.98], "NHWC, fused"),
+])  # fmt: skip
+def test_of_the_best_two_variants_the_faster_module_wins(
+    others: float, whole: list[float], name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Channels first have one kernel, whose last dimension is 6; channels last have two besides, of `others` seconds.
+
+    Two of 1% are not enough for the sums of seconds to prefer channels first, two of 5% are.
+    """
+    runs: list[int] = []
+
+    def seconds(self: Finals, graphs: Any, winners: Any) -> list[float]:
+        runs.append(len(graphs))
+        return whole
+
+    def first(self: Finals, graphs: Any, finalists: Any) -> dict[int, Any]:
+        return {number: listed[0] for number, listed in finalists.items()}
+
+    monkeypatch.setattr(Machine, "result", lambda self, config: Ok((1.0 if self.last == 6 else others,), 0.0, 1.0))
+    monkeypatch.setattr(Finals, "fastest_kernels", first)
+    monkeypatch.setattr(Finals, "seconds_as_a_whole", seconds)
+    model, records, store = convolution(), tmp_path / "model.jsonl", TuningStore(tmp_path / "store")
+    result = pb.tune_model(model, trials=100, records=records, **{**QUICK, "store": store})
+    assert result.variants == (name,)
+    assert f"{model.name} is compiled as {name}: " in str(result)
+    assert "; as a whole NHWC, fused " in str(result)
+    again = pb.tune_model(convolution(), trials=100, records=records, **QUICK)
+    assert (again.variants, again.after, runs) == ((name,), result.after, [2]), "the records decide"
+    kernels = [work.kernel for work in result.module.compiled.works]
+    for known in ({"records": records, "store": None}, {"store": store}):
+        module = pb.compile_model(convolution(), target=TARGET, **known)
+        assert [work.kernel for work in module.compiled.works] == kernels

@@ -77,16 +77,29 @@ def test_loops_over_rows_fill_vectors(name: str, cpu: str, register: str) -> Non
     assert "expf" not in text
 
 
-@pytest.mark.parametrize(("name", "has_pass"), [("softmax", True), ("layer_norm", False), ("rms_norm", False)])
-def test_single_rows_that_the_second_cache_does_not_hold_are_prefetched(name: str, has_pass: bool) -> None:
-    """The next row while one is written; the row of the output before, if a pass between stores something."""
-    for n, is_ahead in (64, False), (8192, True):
-        task = pb.create_task(name, args=(n, 512), target=TARGET)
+@pytest.mark.parametrize(
+    ("name", "columns", "loop", "of_output"),
+    [
+        ("softmax", 512, "j.outer_1", "j.outer"),
+        ("softmax", 4096, "j.outer_1", "j.outer"),
+        ("layer_norm", 512, "j.outer", "k2.outer"),
+        ("layer_norm", 2048, "j.outer", "j.outer"),
+        ("layer_norm", 4096, "j.outer", "k1.outer"),
+        ("rms_norm", 512, "j.outer", "j.outer"),
+        ("rms_norm", 4096, "j.outer", "k.outer"),
+    ],
+)
+def test_single_rows_that_the_second_cache_does_not_hold_are_prefetched(
+    name: str, columns: int, loop: str, of_output: str
+) -> None:
+    """The next row while one is written; the row of the output in the pass that has the time."""
+    for n, is_ahead in (16, False), (8192, True):
+        task = pb.create_task(name, args=(n, columns), target=TARGET)
         shown = task.show_ir(task.space.get(0))
-        loop = "j.outer_1" if has_pass else "j.outer"
         assert (f"prefetch(address(X[min(i + 1, {n - 1}), {loop} * " in shown) == is_ahead
-        assert (f"prefetch(address({name}[i, j.outer * " in shown) == is_ahead
-        assert task.space.get(0)["rows"].val == 1
+        assert (f"prefetch(address({name}[i, {of_output} * " in shown) == is_ahead
+        assert task.space.get(0)["rows"].val == 1 or not is_ahead
+    task = pb.create_task(name, args=(8192, 512), target=TARGET)
     blocks = next(c for c in map(task.space.get, range(task.space.size)) if c["rows"].val > 1)
     assert "prefetch" not in task.show_ir(blocks)
 

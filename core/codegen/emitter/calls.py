@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegbox.codegen.emitter import arithmetic, narrow_floats
+from pegbox.codegen.emitter import arithmetic, gates, narrow_floats
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.lltypes import computing, computing_suffix, register, suffix
 from pegbox.codegen.emitter.memory import broadcast
@@ -25,7 +25,7 @@ _LIBRARY = (
 )  # fmt: skip
 LIBRARY_SYMBOLS = frozenset(name + ending for name in _LIBRARY for ending in ("", "f"))
 """Functions of C's mathematical library that kernels may call."""
-_MATH = ("exp", "exp2", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt")
+_MATH = ("exp", "exp2", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt", *gates.NAMES)
 
 
 def math_call(frame: Frame, name: str, args: list[Value]) -> Value:

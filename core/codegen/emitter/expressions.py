@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from pegbox.codegen.emitter import arithmetic, calls, index, memory
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.function_text import Lines
+from pegbox.codegen.emitter.gates import gate
 from pegbox.codegen.emitter.index import Index
 from pegbox.codegen.emitter.lanes import Chunk, Offsets
 from pegbox.codegen.emitter.linear_form import Atom, Form, strides
@@ -105,6 +106,9 @@ def _atom(frame: Frame, atom: Atom, chunk: Chunk) -> Index:
 def _binary(frame: Frame, expr: Binary, chunk: Chunk) -> Value:
     if expr.dtype == "int64" and frame.forms(expr).is_index:
         return _index(frame, expr, chunk)
+    gated = gate(expr)
+    if gated is not None:
+        return _call(frame, gated, chunk)
     return arithmetic.binary(frame, expr.op, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
 
 

@@ -7,6 +7,7 @@ addressing mode. Values that were just loaded or stored are remembered per buffe
 from __future__ import annotations
 
 from pegbox.codegen.emitter import transposition
+from pegbox.codegen.emitter.alternate_elements import alternate_elements
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.index import Index, Terms, splat, vector
 from pegbox.codegen.emitter.lanes import Chunk, Offsets, Pattern, pattern
@@ -192,6 +193,10 @@ def _load_registers(frame: Frame, buffer: Buffer, start: int, offsets: Offsets) 
     count = len(offsets)
     ty, first = register(buffer.dtype, count), start - start % count
     text, last = _load_plain(frame, buffer, (), first, count), first + count
+    if start - first < 2 and offsets == tuple(range(0, 2 * count, 2)):
+        other = _load_plain(frame, buffer, (), last, count)
+        if (found := alternate_elements(frame, buffer.dtype, text, other, start - first, count)) is not None:
+            return found
     picks = tuple(start + offset - first for offset in offsets)
     while last <= start + max(offsets):
         more = _load_plain(frame, buffer, (), last, count)

@@ -10,9 +10,9 @@ errors found, in units in the last place:
     float64     1.0   1.3   0.8   2.5   2.4      2     1.2   1.5
     ==========  ====  ====  ====  ====  =======  ====  ====  =====
 
-with fused multiply-add; erf of float32 has 1.5 with AVX2 and 0.8 with AVX-512. Infinities, NaN, zeros and subnormal
-numbers behave as in NumPy; no floating-point exception flags are promised. Floats of 16 bits are converted
-(conversions), computed in float32, and rounded.
+with fused multiply-add; erf of float32 has 1.5 with AVX2 and 0.8 with AVX-512; gate has 2.5, of float32 with AVX-512
+3.1, and gate2 2.3. Infinities, NaN, zeros and subnormal numbers behave as in NumPy; no floating-point exception flags
+are promised. Floats of 16 bits are converted (conversions), computed in float32, and rounded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final, NamedTuple
 
-from pegbox.codegen.vector_math.exponential import erf, exp, exp2, sigmoid, tanh
+from pegbox.codegen.vector_math.exponential import erf, exp, exp2, gate, gate2, sigmoid, tanh
 from pegbox.codegen.vector_math.logarithm import log
 from pegbox.codegen.vector_math.power import pow_
 from pegbox.codegen.vector_math.values import SUFFIX, Body, VectorValue
@@ -35,7 +35,7 @@ def rsqrt(x: VectorValue) -> VectorValue:
 
 FUNCTIONS: Final[dict[str, tuple[int, Callable[..., VectorValue]]]] = {
     "exp": (1, exp), "exp2": (1, exp2), "log": (1, log), "tanh": (1, tanh), "sigmoid": (1, sigmoid), "erf": (1, erf),
-    "pow": (2, pow_), "rsqrt": (1, rsqrt),
+    "pow": (2, pow_), "rsqrt": (1, rsqrt), "gate": (2, gate), "gate2": (2, gate2),
 }  # fmt: skip
 
 _ELEMENTS: Final = {"float32": "float", "float64": "double"}
@@ -59,7 +59,7 @@ class MathFunction(NamedTuple):
 def definition(name: str, dtype: str, lanes: int, *, register_lanes: int = 0) -> MathFunction:
     """Define a mathematical function, from numbers of a type to the same type.
 
-    `register_lanes` is that of `values.Body`: instructions of x86 replace steps of exp, exp2, sigmoid and erf.
+    `register_lanes` is that of `values.Body`: instructions of x86 replace steps of exp, exp2, sigmoid, gates and erf.
 
     Raises:
         CompileError: there is no such function for the type.

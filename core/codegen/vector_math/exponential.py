@@ -177,8 +177,34 @@ def _exp2_with_roots(x: VectorValue) -> VectorValue:
 
 def sigmoid(x: VectorValue) -> VectorValue:
     """Compute 1 / (1 + e^-x), from e^-|x| so that small results keep their relative accuracy."""
-    z = _exp_in_range(_within_range(x.abs() * -1.0))
+    z = _exp_in_range((x.abs() * -1.0).at_least(FORMATS[x.element].exp_min))
     return x.lt(0.0).where(z, 1.0) / (z + 1.0)
+
+
+def gate(a: VectorValue, b: VectorValue) -> VectorValue:
+    """Compute a * sigmoid(b) as a / (1 + e^-b), which is zero where e^-b overflows."""
+    fmt, x = FORMATS[b.element], b * -1.0
+    if x.fills_avx512:
+        return a / (exp(x) + 1.0)
+    r, n = reduce(x.at_most(fmt.exp_max).at_least((1 - fmt.bias) * math.log(2)))
+    return a / (_up_to_infinity(expm1_reduced(r, fmt.exp_tail), n) + 1.0)
+
+
+def gate2(a: VectorValue, b: VectorValue) -> VectorValue:
+    """Compute a / (1 + 2^-b), which is zero where 2^-b overflows."""
+    fmt, x = FORMATS[b.element], b * -1.0
+    if x.fills_avx512:
+        return a / (exp2(x) + 1.0)
+    inside = x.at_most(fmt.bias + 1.0).at_least(1.0 - fmt.bias)
+    magic = fmt.round_magic + fmt.bias
+    shifted = inside + magic
+    r = inside - (shifted - magic)
+    return a / (_up_to_infinity(r * polynomial(r, fmt.exp2_ratio), shifted.bits()) + 1.0)
+
+
+def _up_to_infinity(less_one: VectorValue, biased: VectorValue) -> VectorValue:
+    """Compute (1 + less_one) 2^n for normal results, and infinity for the exponent after the last."""
+    return (less_one + 1.0) * power_of_two(biased, less_one.element)
 
 
 def tanh(x: VectorValue) -> VectorValue:

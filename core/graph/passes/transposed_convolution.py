@@ -42,31 +42,43 @@ def of_steps(node: Node, made: Rewriting) -> list[Node] | None:
                                             y.image = Reshape(y.pixels, shape=(1, 10, 10, 8))
                                             y = Transpose(y.image, perm=(0, 3, 1, 2))
     """
-    (x, w, *bias), (y,) = node.inputs, node.outputs
-    rank = len(x.shape) - 2
+    x, w, *bias = node.inputs
     known = all(value in made.constants for value in (w, *bias))
-    if not known or rank < 1 or not _is_plain(node):
+    if not known or len(x.shape) < 3 or not _is_plain(node):
         return None
     sides = [_Side(*side) for side in _sides(node)]
-    steps, outputs = [side.step for side in sides], w.shape[1]
-    if not _is_faster(sides, outputs * math.prod(steps)):
+    if not _is_faster(sides, w.shape[1] * math.prod(side.step for side in sides)):
         return None
+    sums = _sums(node, sides, made)
+    return [*sums, *_placement(node, sums[-1].outputs[0], sides)]
+
+
+def _sums(node: Node, sides: Sequence[_Side], made: Rewriting) -> list[Node]:
+    """Make the convolution that computes the outputs of steps, and add the bias to each."""
+    x, w, *bias = node.inputs
+    ones = [1] * len(sides)
     filters = made.constant(f"{node.name}.filters", _filters(made.constants[w], sides))
     pads = [*(side.before for side in sides), *(side.after for side in sides)]
-    ones = [1] * rank
-    nodes = [conv_node(f"{node.name}.sums", x, filters, strides=ones, pads=pads, dilations=ones)]
-    if bias:
-        repeated = made.constants[bias[0]].reshape(1, outputs).repeat(math.prod(steps), 0).reshape(-1, *ones)
-        values: list[Value] = [*nodes[-1].outputs, made.constant(f"{node.name}.bias", repeated)]
-        nodes.append(pointwise_node(f"{node.name}.steps", "Add", operator.add, values))
-    counts, n = [side.count for side in sides], x.shape[0]
-    nodes.append(transpose_node(f"{node.name}.last", nodes[-1].outputs[0], (0, *range(2, 2 + rank), 1)))
-    nodes.append(reshape_node(f"{node.name}.apart", nodes[-1].outputs[0], (n, *counts, *steps, outputs)))
+    sums = conv_node(f"{node.name}.sums", x, filters, strides=ones, pads=pads, dilations=ones)
+    if not bias:
+        return [sums]
+    step = math.prod(side.step for side in sides)
+    repeated = made.constants[bias[0]].reshape(1, -1).repeat(step, 0).reshape(-1, *ones)
+    values = [sums.outputs[0], made.constant(f"{node.name}.bias", repeated)]
+    return [sums, pointwise_node(f"{node.name}.steps", "Add", operator.add, values)]
+
+
+def _placement(node: Node, sums: Value, sides: Sequence[_Side]) -> list[Node]:
+    """Put the outputs of steps, which are channels, in their places, and leave out what the borders cut."""
+    (y,), rank, (n, channels) = node.outputs, len(sides), node.outputs[0].shape[:2]
+    counts, steps = [side.count for side in sides], [side.step for side in sides]
+    last = transpose_node(f"{node.name}.last", sums, (0, *range(2, 2 + rank), 1))
+    apart = reshape_node(f"{node.name}.apart", last.outputs[0], (n, *counts, *steps, channels))
     order = [axis for d in range(rank) for axis in (1 + d, 1 + rank + d)]
-    nodes.append(transpose_node(f"{node.name}.pixels", nodes[-1].outputs[0], (0, *order, 1 + 2 * rank)))
-    whole = (n, *(c * s for c, s in zip(counts, steps, strict=True)), outputs)
-    nodes.append(reshape_node(f"{node.name}.image", nodes[-1].outputs[0], whole))
-    kept = (n, *(side.kept for side in sides), outputs)
+    pixels = transpose_node(f"{node.name}.pixels", apart.outputs[0], (0, *order, 1 + 2 * rank))
+    whole = (n, *(c * s for c, s in zip(counts, steps, strict=True)), channels)
+    nodes = [last, apart, pixels, reshape_node(f"{node.name}.image", pixels.outputs[0], whole)]
+    kept = (n, *(side.kept for side in sides), channels)
     if kept != whole:
         begin = (0, *(side.begin for side in sides), 0)
         nodes.append(crop_node(f"{node.name}.kept", nodes[-1].outputs[0], begin, kept))

@@ -58,7 +58,7 @@ def _expr_escapes(expr: Expr, ranges: Ranges, written_out: Set[Var]) -> Iterator
         case Load(buffer, indices):
             yield from _outside(buffer, indices, expr.box, ranges)
         case Select():
-            yield from _selected(expr, ranges, written_out)
+            yield from _choice_escapes(expr, ranges, written_out)
             yield from _from_memory(expr, ranges)
             return
         case Binary("floordiv" | "floormod", _, divisor) if _may_be_zero(divisor, ranges):
@@ -70,7 +70,7 @@ def _expr_escapes(expr: Expr, ranges: Ranges, written_out: Set[Var]) -> Iterator
         yield from _expr_escapes(operand, ranges, written_out)
 
 
-def _selected(expr: Select, ranges: Ranges, written_out: Set[Var]) -> Iterator[Expr]:
+def _choice_escapes(expr: Select, ranges: Ranges, written_out: Set[Var]) -> Iterator[Expr]:
     """Yield the variables whose guards a choice may need: those of several values, as its condition relies on them.
 
     Where its tests prove that the indices of the element are inside the buffer, variables of unrolled and vectorized
@@ -81,14 +81,14 @@ def _selected(expr: Select, ranges: Ranges, written_out: Set[Var]) -> Iterator[E
         tests, matter = conjuncts(expr.cond), matter - written_out
         for at, count, extent in zip(expr.a.indices, expr.a.box, expr.a.buffer.shape, strict=True):
             if not _is_inside(at, extent - count, ranges, tests):
-                matter |= _connected(at, tests)
+                matter |= _linked_variables(at, tests)
         for part in (expr.cond, *expr.a.indices):  # what they read or divide by, no test of the choice protects
             for harm in _expr_escapes(part, ranges, written_out):
-                matter |= _connected(harm, tests)
+                matter |= _linked_variables(harm, tests)
     yield from (var for var in matter if var not in ranges or ranges[var][0] != ranges[var][1])
 
 
-def _connected(place: Expr, tests: Sequence[Expr]) -> set[Var]:
+def _linked_variables(place: Expr, tests: Sequence[Expr]) -> set[Var]:
     """Return the variables of an expression, and those that tests connect with them."""
     found, before = free_vars(place), set[Var]()
     while found != before:

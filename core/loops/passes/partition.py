@@ -2,7 +2,8 @@
 
 A split that does not divide leaves `outer * factor + inner < extent` around the work. Only the last outer iteration
 can fail it, so the loop is cut there: the full tiles run without a test, and in the tail the outer variable is a
-constant, so that the inner loop simply becomes shorter. What concerns lanes of a vectorized loop stays a mask.
+constant, so that the inner loop simply becomes shorter. What concerns lanes of a vectorized loop stays a mask. Only of
+sums in memory such a loop becomes shorter, too: for each term a masked vector would be loaded and stored.
 
 A loop with the pragma `loop_partition_hint` is also cut where conditions of `Select` change. Then only the last of many
 tiles computes padding.
@@ -25,6 +26,7 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, rewrite
 from pegbox.expr.visit import walk as walk_expr
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.reductions.update import update
 from pegbox.loops.visit import children, expressions, loop_ranges, map_present, walk
 
 HINT = "pragma_loop_partition_hint"
@@ -105,7 +107,7 @@ class _Partition:
         self.differences: dict[int, Linear | None] = {}  # by the id of a test
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
-        if self.summary[id(stmt)].is_plain and not self.copying and self.keeps:
+        if self.summary[id(stmt)].is_plain and not self.copying and self.is_identity:
             return stmt
         match stmt:
             case For():
@@ -115,7 +117,7 @@ class _Partition:
             case Alloc():
                 return self.alloc(stmt)
             case Store(buffer, indices, value):
-                if self.keeps:
+                if self.is_identity:
                     return stmt
                 return Store(self.buffers.get(buffer, buffer), tuple(map(self.expr, indices)), self.expr(value))
             case Evaluate(expr):
@@ -124,13 +126,13 @@ class _Partition:
                 return map_present(stmt, self.stmt)
 
     @property
-    def keeps(self) -> bool:
-        """True where expressions stay what they are."""
+    def is_identity(self) -> bool:
+        """True if expressions stay as they are."""
         return not (self.mapping or self.buffers or self.choosing)
 
     def expr(self, expr: Expr) -> Expr:
         """Write an expression in the result's variables and buffers."""
-        if self.keeps:
+        if self.is_identity:
             return expr
 
         def leaf(e: Expr) -> Expr | None:
@@ -170,7 +172,9 @@ class _Partition:
         return Alloc(buffer, body) if _is_read(body, buffer) else _without_stores(body, buffer)
 
     def loop(self, loop: For) -> Stmt | None:
-        cuts = None if loop.kind is ForKind.VECTORIZED else self.cuts(loop)
+        if loop.kind is ForKind.VECTORIZED:
+            return self.part(loop, 0, self.lanes(loop))
+        cuts = self.cuts(loop)
         if cuts is None:
             return self.part(loop, 0, loop.extent)
         parts = list(pairwise(cuts))
@@ -214,6 +218,21 @@ class _Partition:
             kind = ForKind.SERIAL
         return For(var, end - first, body, kind, loop.annotations)
 
+    def lanes(self, loop: For) -> int:
+        """Return the lanes of a vectorized loop, without the last ones where a test leaves these out of a sum.
+
+        Local sums of all lanes are kept in registers, and so is a single one.
+        """
+        lanes, test = loop.extent, loop.body
+        if not isinstance(test, If) or not _sums_in_memory(test.then, loop.var):
+            return lanes
+        fixed = {v: r for v, r in self.ranges.items() if r[0] == r[1]}
+        for part in conjuncts(test.condition):
+            solved = self.solved(part, loop.var, fixed) if isinstance(part, Compare) else None
+            if solved is not None and solved[0] == solved[1] == (0, solved[0][1]):
+                lanes = min(lanes, solved[0][1])
+        return lanes or loop.extent
+
     def branches(self, loop: For, parts: list[tuple[int, int]]) -> Stmt | None:
         """Keep a parallel loop whole, or its tail would run on one thread; the parts become branches."""
         var = loop.var.copy() if self.copying else loop.var
@@ -239,7 +258,7 @@ class _Partition:
         if not tests:
             return None
         inner = loop_ranges(loop.body)
-        constant, fixed = _written_out(loop), {v for v, r in self.ranges.items() if r[0] == r[1]}
+        constant, fixed = _variables_written_out(loop), {v for v, r in self.ranges.items() if r[0] == r[1]}
         # What `ranges` still says of the loops inside is of a part written before.
         scope = {**{v: r for v, r in self.ranges.items() if r[0] == r[1]}, **inner}
         end = loop.extent
@@ -279,7 +298,7 @@ class _Partition:
         return self.differences[id(test)]
 
 
-def _written_out(loop: For) -> set[Var]:
+def _variables_written_out(loop: For) -> set[Var]:
     """Return the variables of the loop and of those inside that are numbers in the code that is written out."""
     kinds = ForKind.UNROLLED, ForKind.VECTORIZED
     inside = {s.var for s in walk(loop) if isinstance(s, For) and s.kind in kinds}
@@ -317,6 +336,13 @@ def _at_most_zero(coefficient: int, rest: int) -> tuple[int, int]:
     if coefficient > 0:
         return 0, max(-rest // coefficient + 1, 0)
     return max(-(-rest // -coefficient), 0), 1 << 62
+
+
+def _sums_in_memory(stmt: Stmt, lane: Var) -> bool:
+    """Check if each lane adds to an element of its own, in memory."""
+    if not isinstance(stmt, Store) or stmt.buffer.scope == "local" or update(stmt) is None:
+        return False
+    return any(lane in free_vars(each) for each in stmt.indices)
 
 
 def is_hinted(stmt: Stmt) -> bool:

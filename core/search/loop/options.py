@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pegbox.checks import check_flag, check_instance, check_int, check_list, check_seconds, check_text
 from pegbox.errors import ArgumentError
@@ -89,6 +89,10 @@ class SearchOptions:
         listed = check_callbacks(callbacks)
         limits = (trials, seconds, early_stopping, batch_size)
         return cls(*limits, finalists, listed, progress, baseline=True, store=store, first=first)
+
+    def then(self, configs: Sequence[Config]) -> SearchOptions:
+        """Return options with which these configurations come behind the `first` ones."""
+        return replace(self, first=[*self.first, *configs])
 
     @property
     def limits(self) -> Limits:

@@ -9,7 +9,7 @@ from pegbox import te
 from pegbox.compute import elementwise, reshaped
 from pegbox.expr import is_float
 from pegbox.plugins.onnx.operator import OperatorNode, operator
-from pegbox.plugins.onnx.operators.casts import converted, dtype_of
+from pegbox.plugins.onnx.operators.casts import converted, dtype_of, sum_type
 from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.reductions import reduced, row_sums
 from pegbox.plugins.onnx.operators.shapes import Index
@@ -50,33 +50,48 @@ def attention(
     node: OperatorNode, q: te.Tensor, k: te.Tensor, v: te.Tensor, mask: te.Tensor | None = None,
     past_k: te.Tensor | None = None, past_v: te.Tensor | None = None, lengths: te.Tensor | None = None,
 ) -> list[te.Tensor]:  # fmt: skip
-    dtype, flat = q.dtype, q.ndim == 3
+    flat = q.ndim == 3
     q, k, v = (_heads(node, x, f"{name}_num_heads") for x, name in ((q, "q"), (k, "kv"), (v, "kv")))
     past = 0 if past_k is None else past_k.shape[2]
     k = k if past_k is None else joined([past_k, k], 2)
     v = v if past_v is None else joined([past_v, v], 2)
+    raw = logits = _scores(q, k, node.get("scale") or 1 / math.sqrt(q.shape[3]))
+    if (cap := node.get("softcap", 0.0)) > 0:
+        logits = elementwise(lambda e: cap * te.tanh(e / cap), raw, name="capped")
+    bias = _bias(node, logits, mask, lengths, past)
+    shifted = logits if bias is None else elementwise(lambda e, x: e + x, logits, bias, name="biased")
+    weights = _weights(shifted, bias, dtype_of(node, "softmax_precision", q.dtype))
+    made = _values(weights, v)
+    # What the caller gives is no output of a kernel.
+    k, v = (x if past_k is not None else reshaped(x, x.shape, name="present") for x in (k, v))
+    asked = [raw, logits, shifted, weights][node.get("qk_matmul_output_mode", 0)]
+    return [_side_by_side(made) if flat else made, k, v, asked]
+
+
+def _scores(q: te.Tensor, k: te.Tensor, scale: float) -> te.Tensor:
+    """Multiply queries by keys; each is scaled before, so that no product is larger than needed."""
     batch, heads, steps, size = q.shape
-    total, group = k.shape[2], heads // k.shape[1]
-    scale, cap, mode = (
-        node.get("scale") or 1 / math.sqrt(size),
-        node.get("softcap", 0.0),
-        node.get("qk_matmul_output_mode", 0),
-    )
-    root = te.const(math.sqrt(scale), dtype)
+    group, wide, root = heads // k.shape[1], sum_type(q.dtype), te.const(math.sqrt(scale), q.dtype)
     d = te.reduce_axis((0, size), name="d")
     small_q = elementwise(lambda e: e * root, q, name="scaled_q")
     small_k = elementwise(lambda e: e * root, k, name="scaled_k")
-    kind = "float32" if dtype in ("float16", "bfloat16") else dtype
 
-    def scores(b: Index, h: Index, i: Index, j: Index) -> Any:
+    def score(b: Index, h: Index, i: Index, j: Index) -> Any:
         return te.sum(
-            te.cast(kind, small_q(b, h, i, d)) * te.cast(kind, small_k(b, te.floordiv(h, group), j, d)), axis=d
+            te.cast(wide, small_q(b, h, i, d)) * te.cast(wide, small_k(b, te.floordiv(h, group), j, d)), axis=d
         )
 
-    logits = raw = converted(computed((batch, heads, steps, total), scores, name="scores"), dtype)
-    if cap > 0:
-        logits = elementwise(lambda e: cap * te.tanh(e / cap), raw, name="capped")
+    return converted(computed((batch, heads, steps, k.shape[2]), score, name="scores"), q.dtype)
+
+
+def _bias(
+    node: OperatorNode, logits: te.Tensor, mask: te.Tensor | None, lengths: te.Tensor | None, past: int
+) -> te.Tensor | None:
+    """Make the mask, the causal order, windows and lengths one bias; None where each query sees all keys."""
+    steps, dtype = logits.shape[2], logits.dtype
     causal, left, right = node.get("is_causal", 0), node.get("left_window_size", -1), node.get("right_window_size", -1)
+    if not (causal or left >= 0 or right >= 0) and lengths is None and mask is None:
+        return None
 
     def allowed(b: Index, i: Index, j: Index) -> list[Any]:
         length = None if lengths is None else te.cast("int64", lengths(b))
@@ -86,18 +101,18 @@ def attention(
         tests += [j - here <= right] if right >= 0 else []
         return tests + ([] if length is None else [j < length])
 
-    bias = None
-    if causal or left >= 0 or right >= 0 or lengths is not None or mask is not None:
+    def biased(*at: Index) -> Any:
+        b, _, i, j = at
+        own = te.const(0, dtype) if mask is None else _masked(mask, at, dtype)
+        tests = allowed(b, i, j)
+        return te.if_then_else(te.all(*tests), own, te.min_value(dtype)) if tests else own
 
-        def biased(*at: Index) -> Any:
-            b, _, i, j = at
-            own = te.const(0, dtype) if mask is None else _masked(mask, at, dtype)
-            tests = allowed(b, i, j)
-            return te.if_then_else(te.all(*tests), own, te.min_value(dtype)) if tests else own
+    return computed(logits.shape, biased, name="bias")
 
-        bias = computed(logits.shape, biased, name="bias")
-    shifted = logits if bias is None else elementwise(lambda e, x: e + x, logits, bias, name="biased")
-    kind = dtype_of(node, "softmax_precision", dtype)
+
+def _weights(shifted: te.Tensor, bias: te.Tensor | None, kind: str) -> te.Tensor:
+    """Compute the softmax of rows in the type `kind`; a row of which the bias excludes all gives zeros."""
+    dtype = shifted.dtype
     high = reduced(converted(shifted, kind), [3], te.max, name="high")
     exponents = elementwise(
         lambda e, m: te.exp(te.cast(kind, e) - te.if_then_else(m.equal(te.min_value(kind)), te.const(0, kind), m)),
@@ -105,29 +120,33 @@ def attention(
     )  # fmt: skip
     sums = row_sums(exponents, 3)
     if bias is None:
-        weights = elementwise(lambda e, t: te.cast(dtype, e / t), exponents, sums, name="weights")
-    else:
-        most = reduced(bias, [3], te.max, name="most")  # a row without a key gives zeros
-        weights = elementwise(
-            lambda e, t, m: te.if_then_else(m.equal(te.min_value(dtype)), te.const(0, dtype), te.cast(dtype, e / t)),
-            exponents, sums, most, name="weights",
-        )  # fmt: skip
+        return elementwise(lambda e, t: te.cast(dtype, e / t), exponents, sums, name="weights")
+    most = reduced(bias, [3], te.max, name="most")
+    return elementwise(
+        lambda e, t, m: te.if_then_else(m.equal(te.min_value(dtype)), te.const(0, dtype), te.cast(dtype, e / t)),
+        exponents, sums, most, name="weights",
+    )  # fmt: skip
+
+
+def _values(weights: te.Tensor, v: te.Tensor) -> te.Tensor:
+    """Sum up values by their weights."""
+    batch, heads, steps, total = weights.shape
+    group, wide = heads // v.shape[1], sum_type(weights.dtype)
     j = te.reduce_axis((0, total), name="j")
-    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
 
     def value(b: Index, h: Index, i: Index, e: Index) -> Any:
         return te.sum(te.cast(wide, weights(b, h, i, j)) * te.cast(wide, v(b, te.floordiv(h, group), j, e)), axis=j)
 
-    made = converted(computed((batch, heads, steps, v.shape[3]), value, name="Attention"), dtype)
-    if flat:
-        width, attended = v.shape[3], made
-        made = computed(
-            (batch, steps, heads * width),
-            lambda b, i, c: attended(b, te.floordiv(c, width), i, te.floormod(c, width)), name="Attention",
-        )  # fmt: skip
-    # What the caller gives is no output of a kernel.
-    k, v = (x if past_k is not None else reshaped(x, x.shape, name="present") for x in (k, v))
-    return [made, k, v, [raw, logits, shifted, weights][mode]]
+    return converted(computed((batch, heads, steps, v.shape[3]), value, name="Attention"), weights.dtype)
+
+
+def _side_by_side(x: te.Tensor) -> te.Tensor:
+    """Put the heads of [batch, heads, steps, size] side by side: [batch, steps, heads * size]."""
+    batch, heads, steps, width = x.shape
+    return computed(
+        (batch, steps, heads * width),
+        lambda b, i, c: x(b, te.floordiv(c, width), i, te.floormod(c, width)), name="Attention",
+    )  # fmt: skip
 
 
 @operator("RotaryEmbedding")

@@ -31,6 +31,11 @@ def converted(x: te.Tensor, dtype: str, *, name: str = "Cast") -> te.Tensor:
     return x if x.dtype == dtype else elementwise(lambda e: te.cast(dtype, e), x, name=name)
 
 
+def sum_type(dtype: str) -> str:
+    """Return the type in which products are summed up: float32 for floats of 16 bits."""
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
+
+
 def in_float32(meaning: Meaning) -> Meaning:
     """Compute an operator of floats of 16 bits in float32, and round its first output once."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from pegbox import te
 from pegbox.compute import convolve, elementwise, flat_index, padded
 from pegbox.plugins.onnx.operator import Array, OperatorNode, operator
-from pegbox.plugins.onnx.operators.casts import converted, in_float32
+from pegbox.plugins.onnx.operators.casts import converted, in_float32, sum_type
 from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.slices import joined, sliced
 from pegbox.plugins.onnx.operators.windows import windows_of
@@ -139,7 +139,7 @@ def causal_conv(
     before = w.shape[2] - 1
     around = padded(x, (0, 0, before), (0, 0, 0)) if past is None else joined([past, x], 2)
     k = te.reduce_axis((0, w.shape[2]), name="k")
-    wide = "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
+    wide = sum_type(x.dtype)
 
     def element(n: Any, c: Any, i: Any) -> Any:
         return te.sum(te.cast(wide, around(n, c, i + k)) * te.cast(wide, w(c, 0, k)), axis=k)

@@ -1,0 +1,246 @@
+"""The tensors of attention, from queries, keys and values to the output, through blocks of keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from pegbox import te
+from pegbox.compute import biased
+from pegbox.templates.attention_shape import Attention
+from pegbox.templates.attention_space import Blocks
+
+_LOG2_E = math.log2(math.e)
+
+_Operand: TypeAlias = Callable[..., Any]
+"""A query, key or value by its batch, head, row and column."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The tensors on the way to the output.
+
+    Attributes:
+        out, made: the output in its layout, and with rows of queries.
+        scaled, panels, across: scaled queries, packed keys and packed values; None where a configuration has none.
+        raw, scores: products of queries and keys, before and after the bias and masks.
+        tops, top: the largest score of a block of keys, for each lane and for each row.
+        totals, total: the sums of its weights, in the same way.
+        weight, parts: powers of two of scores, and the values that they sum up in a block.
+        take: the factors of the parts.
+    """
+
+    out: te.Tensor
+    made: te.Tensor
+    scaled: te.Tensor | None
+    panels: te.Tensor | None
+    across: te.Tensor | None
+    raw: te.Tensor
+    scores: te.Tensor
+    tops: te.Tensor
+    top: te.Tensor
+    weight: te.Tensor
+    totals: te.Tensor
+    total: te.Tensor
+    parts: te.Tensor
+    take: te.Tensor
+
+
+def compute(p: Attention, blocks: Blocks, arrays: list[te.Tensor], bias: te.Tensor | None) -> Stages:
+    """Compute the output through blocks of keys; rows are queries, of all heads of a group if they are few."""
+    q, k, v = (partial(p.layout.element, arrays, part) for part in range(3))
+    panels = _packed_keys(p, blocks, k) if blocks.is_packed else None
+    across = _packed_values(p, blocks, v) if blocks.packs_values else None
+    left, scaled = _queries(p, blocks, q)
+    raw = _products(p, blocks, left, k if panels is None else panels, blocks.is_packed)
+    scores = te.compute(raw.shape, partial(_masked, p, blocks, raw, bias), name="S")
+    tops, top = _over_keys(p, blocks, "top", scores, _largest, te.max)
+    size = blocks.keys
+    weight = te.compute(raw.shape, lambda b, x, i, j: te.exp2(scores(b, x, i, j) - top(j // size, b, x, i)), name="P")
+    totals, total = _over_keys(p, blocks, "total", weight, te.sum, te.sum)
+    parts = _parts(p, blocks, weight, v, across)
+    keep, take = _factors(top, total)
+    made = _combined(p, blocks, keep, take, parts)
+    out = _in_layout(p, made)
+    return Stages(out, made, scaled, panels, across, raw, scores, tops, top, weight, totals, total, parts, take)
+
+
+def _packed_keys(p: Attention, blocks: Blocks, k: _Operand) -> te.Tensor:
+    """Pack keys into panels [keys / width][d][width], zeros beyond the last one."""
+    width, scale, zero = blocks.width, te.const(p.scale * _LOG2_E, p.dtype), te.const(0, p.dtype)
+
+    def key(b: te.Expr, x: te.Expr, j: te.Expr, r: te.Expr) -> Any:
+        return k(b, x, j, r) * scale if blocks.scales_keys else k(b, x, j, r)
+
+    return te.compute(
+        (p.batch, p.kv_heads, -(-blocks.count(p) * blocks.keys // width), p.d, width),
+        lambda b, x, j, r, z: te.if_then_else(j * width + z < p.n_k, key(b, x, j * width + z, r), zero),
+        name="K_packed",
+    )
+
+
+def _packed_values(p: Attention, blocks: Blocks, v: _Operand) -> te.Tensor:
+    """Pack values into panels [d_v / columns][keys][columns], zeros beyond the last column."""
+    columns, zero = blocks.columns, te.const(0, p.dtype)
+    return te.compute(
+        (p.batch, p.kv_heads, -(-p.d_v // columns), p.n_k, columns),
+        lambda b, x, o, j, z: te.if_then_else(o * columns + z < p.d_v, v(b, x, j, o * columns + z), zero),
+        name="V_packed",
+    )
+
+
+def _queries(p: Attention, blocks: Blocks, q: _Operand) -> tuple[_Operand, te.Tensor | None]:
+    """Return the queries by rows, and the tensor of scaled ones unless keys are scaled."""
+
+    def query(b: te.Expr, x: te.Expr, i: te.Expr, r: te.Expr) -> Any:
+        return q(b, *p.query(x, i), r)
+
+    if blocks.scales_keys:
+        return query, None
+    scale = te.const(p.scale * _LOG2_E, p.dtype)
+    scaled = te.compute((*p.lead, p.rows, p.d), lambda b, x, i, r: query(b, x, i, r) * scale, name="Q_scaled")
+    return scaled, scaled
+
+
+def _products(p: Attention, blocks: Blocks, left: _Operand, keys: _Operand, are_packed: bool) -> te.Tensor:
+    """Multiply queries and keys."""
+    width, whole = blocks.width, blocks.count(p) * blocks.keys
+    r = te.reduce_axis((0, p.d), name="r")
+
+    def product(b: te.Expr, x: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        if are_packed:
+            return te.sum(left(b, x, i, r) * keys(b, p.kv_head(x), j // width, r, j % width), axis=r)
+        inside = None if whole == p.n_k else j < p.n_k
+        return te.sum(left(b, x, i, r) * keys(b, p.kv_head(x), j, r), axis=r, where=inside)
+
+    return te.compute((*p.lead, p.rows, whole), product, name="S_tile")
+
+
+def _masked(
+    p: Attention,
+    blocks: Blocks,
+    raw: te.Tensor,
+    bias: te.Tensor | None,
+    b: te.Expr,
+    x: te.Expr,
+    i: te.Expr,
+    j: te.Expr,
+) -> te.Expr:
+    """Return a score with its bias; the lowest value for a key that the row does not see."""
+    lowest, is_longer = te.const(p.lowest, p.dtype), blocks.count(p) * blocks.keys > p.n_k
+    head, query = p.query(x, i)
+    value = biased(raw(b, x, i, j), bias, (b, head, query, j), factor=_LOG2_E)
+    if bias is not None and is_longer:
+        value = te.if_then_else(j < p.n_k, value, lowest)  # the bias ends there
+    seen = [j <= p.last_key(i)] if p.causal else [j < p.n_k] if is_longer and bias is None else []
+    return te.select(seen[0], value, lowest) if seen else value
+
+
+def _over_keys(
+    p: Attention, blocks: Blocks, name: str, tensor: te.Tensor, of_vectors: Any, of_lanes: Any
+) -> tuple[te.Tensor, te.Tensor]:
+    """Reduce the rows of each block of keys, its vectors first, then their lanes; return both."""
+    size, by_block = blocks.keys, (blocks.count(p), *p.lead, p.rows)
+    j, z = te.reduce_axis((0, size // p.lanes), name=f"j_{name}"), te.reduce_axis((0, p.lanes), name=f"z_{name}")
+
+    def lane(t: te.Expr, b: te.Expr, x: te.Expr, i: te.Expr, z: te.Expr) -> Any:
+        return of_vectors(tensor(b, x, i, t * size + j * p.lanes + z), axis=j)
+
+    vector = te.compute((*by_block, p.lanes), lane, name=f"{name}_lanes")
+    return vector, te.compute(by_block, lambda *at: of_lanes(vector(*at, z), axis=z), name=name)
+
+
+def _parts(p: Attention, blocks: Blocks, weight: te.Tensor, v: _Operand, across: te.Tensor | None) -> te.Tensor:
+    """Sum up the values of each block of keys by their weights."""
+    size, count, columns = blocks.keys, blocks.count(p), blocks.columns
+    jv = te.reduce_axis((0, size), name="jv")
+
+    def part(t: te.Expr, b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> te.Expr:
+        j = t * size + jv
+        inside = None if count * size == p.n_k else j < p.n_k
+        at = b, p.kv_head(x)
+        value = v(*at, j, c) if across is None else across(*at, c // columns, j, c % columns)
+        return te.sum(weight(b, x, i, j) * value, axis=jv, where=inside)
+
+    return te.compute((count, *p.lead, p.rows, p.d_v), part, name="PV")
+
+
+def _in_layout(p: Attention, made: te.Tensor) -> te.Tensor:
+    """Bring the output into its layout."""
+    axes = p.layout.of_output
+
+    def element(*at: te.Expr) -> te.Expr:
+        place = dict(zip(axes.axes, at, strict=True))
+        return made(place["B"], *p.row(place["H"], place["N"]), place["D"])
+
+    return te.compute(axes.shape(p.batch, p.heads, p.n_q, p.d_v), element, name="O")
+
+
+# A maximum that may lose NaN, which the exponentials of the scores still have, is one instruction instead of three.
+_largest = te.comm_reducer(lambda a, b: te.select(a > b, a, b), te.min_value, name="largest")
+
+
+def _factors(top: te.Tensor, total: te.Tensor) -> tuple[te.Tensor | None, te.Tensor]:
+    """Return the factors of the output so far (none with one block), and of the part of a block, for each row."""
+    shape, first, dtype = top.shape, (1, *top.shape[1:]), top.dtype
+    one, zero = te.const(1, dtype), te.const(0, dtype)
+    if shape[0] == 1:
+        return None, te.compute(shape, lambda *at: one / total(*at), name="take")
+    most, sums, keep, take = (te.placeholder(shape, dtype, name) for name in ("m", "s", "keep_so_far", "take_so_far"))
+    starts = [
+        te.compute(first, lambda *at: top(*at), name="m_first"),
+        te.compute(first, lambda *at: total(*at), name="s_first"),
+        te.compute(first, lambda *at: total(*at) * zero, name="keep_first"),
+        te.compute(first, lambda *at: one / total(*at), name="take_first"),
+    ]
+
+    def high(t: te.Expr, *at: te.Expr) -> te.Expr:
+        return te.maximum(most(t - 1, *at), top(t, *at))
+
+    def old(t: te.Expr, *at: te.Expr) -> te.Expr:
+        return sums(t - 1, *at) * te.exp2(most(t - 1, *at) - high(t, *at))
+
+    def new(t: te.Expr, *at: te.Expr) -> te.Expr:
+        return te.exp2(top(t, *at) - high(t, *at))
+
+    def sum_of(t: te.Expr, *at: te.Expr) -> te.Expr:
+        return old(t, *at) + total(t, *at) * new(t, *at)
+
+    steps = [
+        te.compute(shape, high, name="m_next"),
+        te.compute(shape, sum_of, name="s_next"),
+        te.compute(shape, lambda *at: old(*at) / sum_of(*at), name="keep_next"),
+        te.compute(shape, lambda *at: new(*at) / sum_of(*at), name="take_next"),
+    ]
+    made = te.scan(starts, steps, [most, sums, keep, take], name="weights")
+    return made[2], made[3]
+
+
+def _follow(a: Sequence[te.Expr], b: Sequence[te.Expr]) -> tuple[te.Expr, te.Expr]:
+    return a[0] * b[0], a[1] * b[0] + b[1]
+
+
+_in_order = te.comm_reducer(_follow, lambda f, y: (te.const(1, f), te.const(0, y)), name="rescaled_sum", ordered=True)
+
+
+def _combined(p: Attention, blocks: Blocks, keep: te.Tensor | None, take: te.Tensor, parts: te.Tensor) -> te.Tensor:
+    """Compute the output from its parts, without the blocks that no query of a block of rows sees.
+
+    Args:
+        keep: the factor of the output so far; None for one block.
+    """
+    count, *rows = parts.shape
+    if keep is None:
+        return te.compute(tuple(rows), lambda *at: parts(0, *at) * take(0, *at[:-1]), name="R")
+    t = te.reduce_axis((0, count), name="t")
+
+    def element(b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> Any:
+        last = i // blocks.rows * blocks.rows + (blocks.rows - 1 + p.n_k - p.n_q)
+        where = t * blocks.keys <= last if p.causal and not p.is_folded else None
+        return _in_order((keep(t, b, x, i), parts(t, b, x, i, c) * take(t, b, x, i)), axis=t, where=where)
+
+    made: te.Tensor = te.compute(tuple(rows), element, name="R")[1]
+    return made

@@ -1,0 +1,87 @@
+"""The end of a row, stored from a register tile: under a mask where that is one instruction, else in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from lowered_programs import ONE_CORE, UNROLLED, VECTORIZED, WIDE, alloc, check, function, get, loop, numbers, put, run
+
+from pegbox.codegen import Target, build, emit
+from pegbox.expr.build import cast, floordiv, maximum
+from pegbox.expr.intrinsics import call
+from pegbox.expr.nodes import Buffer, Expr
+from pegbox.loops.nodes import Function, seq
+
+AVX2 = Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v3 -num-cores 1")
+
+
+def stored_tile(
+    size: int,
+    value: Callable[[Expr, Expr], Expr] = lambda tile, _: tile,
+    *,
+    dtype: str = "float32",
+    row: int = 32,
+    room: int = 0,
+) -> Function:
+    """Make c[y, :size] = value(t[y, :size], a[y, :size]), where the rows t = a + 1 are whole vectors of a tile."""
+    a, c, t = Buffer("a", (3, row), dtype), Buffer("c", (3, size + room), dtype), Buffer("t", (3, row), dtype, "local")
+    fill = loop("y", 3, lambda y: loop("x", row, lambda x: put(t, y, x, get(a, y, x) + 1), VECTORIZED), UNROLLED)
+    out = loop(
+        "y",
+        3,
+        lambda y: loop("x", size, lambda x: put(c, y, x, value(get(t, y, x), get(a, y, x))), VECTORIZED),
+        UNROLLED,
+    )
+    return function([a, c], [c], alloc(t, seq(fill, out)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
+@pytest.mark.parametrize("size", [*range(1, 17), 23, 28, 31])
+def test_the_end_of_a_row_has_its_values(size: int, dtype: str) -> None:
+    check(stored_tile(size, dtype=dtype))
+
+
+@pytest.mark.parametrize("size", [3, 7, 14, 28])
+def test_nothing_behind_a_row_is_written(size: int) -> None:
+    func = stored_tile(size, room=5)
+    got = run(build(emit(func, ONE_CORE)), {"a": numbers(func.params[0])})[0]
+    assert (got[:, size:] == 77).all()
+    assert not (got[:, :size] == 77).any()
+
+
+@pytest.mark.parametrize(("size", "count"), [(3, 4), (7, 8), (12, 16), (14, 16), (28, 16)])
+def test_the_end_of_a_row_is_one_store_under_a_mask(size: int, count: int) -> None:
+    text = emit(stored_tile(size), WIDE).ll
+    assert text.count(f"call void @llvm.masked.store.v{count}f32") == 3
+
+
+def test_values_that_lanes_have_in_common_and_functions_of_them_need_no_pieces() -> None:
+    text = emit(stored_tile(14, lambda tile, _: call("exp", maximum(tile, 0.0) * 2.0)), WIDE).ll
+    assert text.count("call void @llvm.masked.store.v16f32") == 3
+    check(stored_tile(14, lambda tile, _: call("exp", maximum(tile, 0.0) * 2.0)))
+
+
+@pytest.mark.parametrize(
+    ("func", "target"),
+    [
+        (stored_tile(14), AVX2),
+        (stored_tile(14, row=14), WIDE),
+        (stored_tile(14, lambda tile, other: tile + other), WIDE),
+        (stored_tile(14, lambda tile, _: cast("float32", floordiv(cast("int32", tile), cast("int32", tile)))), WIDE),
+        (stored_tile(14, dtype="float16"), WIDE),
+        (stored_tile(8), WIDE),
+        (stored_tile(16), WIDE),
+    ],
+    ids=["no masks", "narrow tile", "another array", "division", "small elements", "power of two", "whole vector"],
+)
+def test_others_are_stored_in_pieces(func: Function, target: Target) -> None:
+    assert "masked.store" not in emit(func, target).ll
+
+
+@pytest.mark.optimizer
+def test_the_tile_stays_in_registers() -> None:
+    from pegbox.codegen.runtime.machine import assembly
+
+    text = assembly(emit(stored_tile(14), WIDE))
+    assert "rsp" not in text.split("retq")[0]
