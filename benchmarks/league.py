@@ -72,11 +72,13 @@ def main() -> int:
 
 
 def make(folder: Path, suites: Sequence[str], tuners: Sequence[str], options: argparse.Namespace) -> None:
-    """Make the runs that are missing, a seed of all suites before the next."""
+    """Make the runs that are missing; where time is short, a seed of all suites before the next."""
     began = time.monotonic()
     if options.experience:
         tuners = [tuner for tuner in tuners if tuner in EXPERIENCED]
-    for seed in range(options.seeds):
+    # A comparison opens its spaces once for all seeds, which takes as long as a few seeds of a fast tuner.
+    rounds = [[seed] for seed in range(options.seeds)] if math.isfinite(options.minutes) else [[*range(options.seeds)]]
+    for seeds in rounds:
         for suite in suites:
             if time.monotonic() - began > 60 * options.minutes:
                 return
@@ -84,13 +86,13 @@ def make(folder: Path, suites: Sequence[str], tuners: Sequence[str], options: ar
                 suite=suite,
                 tuners=tuners,
                 trials=max(BUDGETS),
-                seeds=[seed],
+                seeds=seeds,
                 experience=options.experience,
                 jobs=options.jobs if options.jobs == "auto" else int(options.jobs),
                 log=log_of(folder, suite, options.experience),
                 progress=False,
             )
-            print(f"{suite}, seed {seed}: {time.monotonic() - began:.0f} s", flush=True)
+            print(f"{suite}, seeds {seeds}: {time.monotonic() - began:.0f} s", flush=True)
 
 
 def log_of(folder: Path, suite: str, experience: bool) -> Path:

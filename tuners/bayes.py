@@ -8,6 +8,7 @@ Functions of numbers have targets and a climbed acquisition of their own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,7 @@ from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learned_tuner import LearnedTuner
 from pegbox.tuners.learner import experience_of
 from pegbox.tuners.rows import Digits, Places, keys_of, rows_of
+from pegbox.tuners.surrogates.design import informative_places
 from pegbox.tuners.surrogates.gaussian_process import (
     DIGITS,
     EXACT,
@@ -56,6 +58,10 @@ a larger one: the first results teach most."""
 
 KNOBS_GROWTH = 8
 """`GROWTH` where there are no programs: nothing waits for a batch, so that the first ones have a single member."""
+
+IMPROVING = 64
+"""The number of trials until which these batches are chosen by the expected improvement: a single member cannot be both
+careful and bold. Later batches have members of both kinds, which is better by then."""
 
 SHORTLIST = 1024
 """The most candidates whose variance is computed, those with the best means: it costs as much as a hundred means."""
@@ -87,7 +93,8 @@ class BayesOptions:
 
     Attributes:
         batch_size: how many configurations are proposed at a time, at most.
-        num_warmup: the number of random trials at the start, unless experience or `transfer` takes their place.
+        num_warmup: the number of trials at the start that are spread over the space, unless experience or `transfer`
+            takes their place.
         candidates, relatives: how many random configurations, and how many neighbours of the best measured, a batch is
             chosen from.
         boldness: the weight of the deviation against the mean.
@@ -163,14 +170,16 @@ class BayesTuner(LearnedTuner):
 
     def _asked(self, n: int) -> list[Config]:
         missing = self._options.num_warmup - len(self._history) - len(self._pending)
-        if not self._has_priors if missing > 0 else not self._differ:
-            # Nothing to learn from, or nothing that differs.
-            return self.random(min(n, missing) if missing > 0 else n)
-        if not self._begun and not len(self._history):
-            # The first one at random is measured while the model gets ready.
+        if missing <= 0 and not self._differ:
+            return self.random(n)
+        if not self._begun and not len(self._history) and self._table.program_columns is not None:
+            # The first one at random is measured while features are computed and the model gets ready.
             self._begun = True
             self._table.prepare()
             return self.random(1)
+        if missing > 0 and not self._has_priors:
+            with one_thread():
+                return self._spread(min(n, missing))
         n = min(n, self._batch())
         untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 and not self._neglected else 0
         with one_thread():
@@ -221,10 +230,24 @@ class BayesTuner(LearnedTuner):
             )
         return self._pool.sample
 
+    def _inputs_of(self, sample: Digits) -> Inputs:
+        program = self._table if self._table.program_columns is not None else None
+        self._inputs = self._inputs or Inputs(self._space, program, sample)
+        return self._inputs
+
+    def _spread(self, n: int) -> list[Config]:
+        """Choose `n` new configurations that say much about the others, where no trial does (see `design`)."""
+        sample, visited = self.sample(), self._history.visited
+        inputs = self._inputs_of(sample)
+        tried = np.unique(visited.rows, axis=0)
+        rows = np.concatenate([tried, sample[visited.fresh(sample)]])
+        covariance = GaussianProcess(inputs.groups).covariance(inputs(rows))
+        places = informative_places(covariance, n, noise=math.exp(NOISE.mean), known=len(tried))
+        return visited.configs(visited.filled(rows[places], n, self._rng))
+
     def _plan(self, n: int) -> tuple[Digits, Floats]:
         """Choose at most `n` new rows; returns them and the model's scores."""
-        program = self._table if self._table.program_columns is not None else None
-        self._inputs = inputs = self._inputs or Inputs(self._space, program, self.sample())
+        inputs = self._inputs_of(self.sample())
         pool = self._pool
         assert pool is not None  # it gave the sample
         process = self._learned(inputs)
@@ -245,14 +268,19 @@ class BayesTuner(LearnedTuner):
             known.update(keys_of(more))
             posterior = posterior.join(process.posterior(inputs(more)))
         seldom = int(self._rng.binomial(n, self._neglected)) if self._neglected else 0
-        careful = not self._numbers or self._rng.random() < CAREFUL
-        chosen = optimistic_batch(posterior, n - seldom, self._rng, boldness=self._options.boldness, careful=careful)
+        chosen = self._chosen(posterior, n - seldom, process.least)
         if not seldom:
             return rows[chosen], -posterior.mean[chosen]
         # The shortlist may contain no configuration with a value that looks bad.
         scored, costs = (rows, np.round(posterior.mean, DIGITS)) if means is None else (found, means)
         batch = self.with_neglected(rows[chosen], scored, -costs, seldom)
         return batch, -np.concatenate([posterior.mean[chosen], process.mean(inputs(batch[len(chosen) :]))])
+
+    def _chosen(self, posterior: Posterior, n: int, least: float) -> Places:
+        if self._table.program_columns is None and not self._numbers and len(self._history) < IMPROVING:
+            return improving_batch(posterior, n, least)
+        careful = not self._numbers or self._rng.random() < CAREFUL
+        return optimistic_batch(posterior, n, self._rng, boldness=self._options.boldness, careful=careful)
 
     def _learned(self, inputs: Inputs) -> GaussianProcess:
         """Fit the process on the trials that it remembers; its parameters only when there are a tenth more."""
@@ -289,5 +317,20 @@ def optimistic_batch(
         bounds = posterior.bounds(bold)
         bounds[chosen] = np.inf
         chosen.append(int(np.argmin(bounds)))
+        posterior = posterior.observe(chosen[-1])
+    return np.array(chosen, dtype=np.intp)
+
+
+def improving_batch(posterior: Posterior, n: int, least: float) -> Places:
+    """Places of `n` different rows, each the one that is expected to be better by most than the `least` target so far.
+
+    Jones et al., "Efficient Global Optimization of Expensive Black-Box Functions" (Journal of Global Optimization 13,
+    1998). Where batches have a single member, this explores more than the lowest mean does.
+    """
+    chosen: list[int] = []
+    for _ in range(min(n, len(posterior.mean))):
+        improvements = posterior.improvements(least)
+        improvements[chosen] = -np.inf
+        chosen.append(int(np.argmax(improvements)))
         posterior = posterior.observe(chosen[-1])
     return np.array(chosen, dtype=np.intp)

@@ -83,7 +83,7 @@ class CellTiling:
             return [(inlined, stage - 1)]
         kept = state.copy()
         kept.applied.append(f"keep({name})")
-        return [(inlined, stage - 1), (kept, stage - 1)]
+        return [(kept, stage - 1), (inlined, stage - 1)]
 
     def _tiled(self, state: State, name: str) -> State:
         new = state.copy()
@@ -101,11 +101,14 @@ class CellTiling:
         return new
 
     def _tile_registers(self, state: State, name: str) -> None:
-        """Keep sums of several columns, and of what shares their operands, in registers over all terms."""
+        """Keep sums of several columns, and of what shares their operands, in registers over all terms.
+
+        The loop over columns is the outer one: all tiles of the same columns read their operands from a near cache.
+        """
         row, *loops = state.loops(name)
         terms = [loop for loop in loops if state.is_reduce(loop)]
         made = [state.tile(name, loop, 2, innermost=_COLUMNS, tails=True) for loop in loops if loop not in terms]
-        outer, inner = ([parts[level] for _, parts in made] for level in (0, 1))
+        outer, inner = [parts[0] for _, parts in reversed(made)], [parts[1] for _, parts in made]
         state.tiles[name] = Tiles(name, "SRS", [outer, terms, inner], tuple(knob for knob, _ in made))
         state.reorder(name, [row, *outer, *terms, *inner])
 
@@ -126,7 +129,9 @@ def shared_loops(state: State, name: str) -> list[str]:
     """Return the loops of a cell's sum that threads may share in each row, as they share none around the rows."""
     scan = scan_of(state, name)
     op = state.op(name)
-    if scan is None or op.reduce is None or independent_axes(scan, [state.op(each) for each in state.stages]):
+    if scan is None or op.reduce is None:
+        return []
+    if any(axis.extent > 1 for axis in independent_axes(scan, [state.op(each) for each in state.stages])):
         return []
     row, *loops = state.loops(name)
     return loops if state.axis(row) is scan.row_axis(op) else []

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lowered_interpreter import POISON_INT, run
-from te_programs import blur, check_values, matmul, two_stages
+from te_programs import blur, check_values, matmul, two_stages, vector
 
 from pegbox import te
 from pegbox.expr.build import add, any_of, as_expr, compare, index, mul
@@ -90,10 +90,38 @@ def test_where_one_side_of_an_or_turns_the_loop_is_cut() -> None:
     assert (got[~made] == POISON_INT).all()
 
 
-def test_lanes_keep_their_mask(golden: Any) -> None:
+def lanes(func: Function) -> list[int]:
+    return [node.extent for node in walk(func.body) if isinstance(node, For) and node.kind is ForKind.VECTORIZED]
+
+
+def test_lanes_keep_their_mask() -> None:
+    a, b = vector(10)
+    s = te.create_schedule(b.op)
+    s[b].vectorize(s[b].split(b.op.axis[0], factor=4)[1])
+    assert {*lanes(check_values(s, [a, b]))} == {4}
+
+
+def test_sums_in_memory_have_fewer_lanes_in_place_of_a_mask(golden: Any) -> None:
     func = check_values(*tiled_matmul("vectorized"))
-    assert all(node.extent == 4 for node in walk(func.body) if isinstance(node, For) and "vec" in node.kind)
+    assert {*lanes(func)} == {2, 4}
     golden(func)
+
+
+@pytest.mark.parametrize(("scope", "expected"), [("global", [3]), ("local", [4])])
+@pytest.mark.parametrize("first", [0, 1])
+def test_only_sums_that_are_not_local_have_fewer_lanes(scope: str, expected: list[int], first: int) -> None:
+    """Lanes that are left out at the front are masked."""
+    k, i = Var("k"), Var("i")
+    x, y, total = Buffer("X", (5, 4), "int32"), Buffer("Y", (4,), "int32"), Buffer("T", (4,), "int32", scope)
+    added = Store(total, (i,), add(Load(total, (i,)), Load(x, (k, i))))
+    test = compare("lt", i, index(3)) if first == 0 else compare("ge", i, index(1))
+    summed = For(k, 5, For(i, 4, If(test, added), ForKind.VECTORIZED))
+    zero, last = Var("zero"), Var("last")
+    body = seq(
+        For(zero, 4, Store(total, (zero,), as_expr(0))), summed, For(last, 4, Store(y, (last,), Load(total, (last,))))
+    )
+    func = partition_loops(Function("f", (x, y), (y,), Alloc(total, body)))
+    assert lanes(func) == (expected if first == 0 else [4])
 
 
 def test_a_parallel_loop_stays_one_loop(golden: Any) -> None:

@@ -117,13 +117,14 @@ def test_threads_share_the_sums_of_a_row_where_they_share_no_rows() -> None:
     text = _code(cell())[""]
     assert "s[P].parallel(P_i_0)" in text
     assert "s[H].parallel" not in text
+    assert "s[P].parallel" in _code(rnn(batch=1))[""]
     assert "s[P].parallel" not in _code(rnn())[""]
 
 
 @pytest.mark.parametrize("panels", [False, True])
 def test_sums_of_columns_stay_in_registers_with_the_rows_that_share_their_weights(panels: bool) -> None:
     text = _code(columns(panels))[""]
-    assert "s[P].reorder(P_t, P_b_0, P_i_0, P_k, P_b_1, P_i_1)" in text
+    assert "s[P].reorder(P_t, P_i_0, P_b_0, P_k, P_b_1, P_i_1)" in text
     assert "s[P].unroll(P_b_1)" in text
     assert "s[P].vectorize(P_i_1)" in text
     assert "cache_read" not in text
@@ -137,7 +138,7 @@ def test_one_core_reads_shared_weights_once_a_row_for_the_whole_batch() -> None:
 
 
 def test_a_slow_cell_that_is_read_twice_may_be_kept() -> None:
-    assert {"plain", "keep(scale)"} <= {*_code(softmax_sums())}
+    assert [name for name in _code(softmax_sums()) if name in ("plain", "keep(scale)")] == ["keep(scale)", "plain"]
 
 
 @pytest.mark.parametrize("name", GRAPHS)

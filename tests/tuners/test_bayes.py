@@ -27,10 +27,10 @@ from pegbox.search.testing import (
     small_space,
 )
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.bayes import BayesTuner, optimistic_batch
+from pegbox.tuners.bayes import BayesTuner, improving_batch, optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.evolution import EvolutionTuner
-from pegbox.tuners.rows import Digits, keys_of
+from pegbox.tuners.rows import Digits, keys_of, rows_of
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.visited_set import VisitedSet
 from pegbox.tuners.xgb import XGBTuner
@@ -69,7 +69,8 @@ def batch_sizes(tuner: BayesTuner, rounds: int) -> list[int]:
 
 def test_batches_are_small_at_first_and_grow() -> None:
     sizes = batch_sizes(BayesTuner(matmul_space(), num_warmup=12, program=Digit(matmul_space())), 14)
-    assert sizes[:5] == [8, 4, 3, 3, 4]
+    # The first one is measured while the features of the others are computed.
+    assert sizes[:5] == [1, 8, 3, 3, 3]
     assert sizes[-1] == 8
     assert sizes[2:] == sorted(sizes[2:])
 
@@ -78,6 +79,40 @@ def test_without_programs_batches_begin_with_one() -> None:
     sizes = batch_sizes(BayesTuner(matmul_space()), 24)
     assert sizes[:10] == [8, *[1] * 8, 2]
     assert sizes[1:] == sorted(sizes[1:])
+
+
+def test_the_first_ones_are_spread_over_the_space() -> None:
+    """In a space of two knobs, the farthest configuration from all of them is nearer than from as many random ones."""
+    space = ConfigSpace()
+    for name in "ab":
+        space.define_knob(name, range(32))
+
+    def farthest(rows: Digits) -> float:
+        grid = np.stack(np.meshgrid(range(32), range(32)), axis=-1).reshape(-1, 2)
+        return float(np.linalg.norm(grid[:, None] - rows[None], axis=2).min(axis=1).max())
+
+    spread = [farthest(rows_of(BayesTuner(space, seed=seed).ask(8))) for seed in range(8)]
+    random = [farthest(space.sample(8, np.random.default_rng(seed))) for seed in range(8)]
+    assert max(spread) < np.median(random)
+
+
+def test_the_first_ones_keep_away_from_those_that_were_measured() -> None:
+    space = ConfigSpace()
+    space.define_knob("a", range(64))
+    tuner = BayesTuner(space, seed=0)
+    known = [space.config([digit]) for digit in range(28, 36, 2)]
+    tuner.tell(known, [result_of(1.0 + number) for number in range(len(known))])
+    proposed = sorted(config.digits[0] for config in tuner.ask(8))
+    assert len(proposed) == 4
+    assert all(abs(digit - 31) > 6 for digit in proposed)
+
+
+def test_a_space_smaller_than_the_warm_up_is_used_up() -> None:
+    space = ConfigSpace()
+    space.define_knob("a", [1, 2, 3, 4, 5])
+    tuner = BayesTuner(space, seed=0)
+    assert sorted(config.digits[0] for config in tuner.ask(8)) == [0, 1, 2, 3, 4]
+    assert tuner.ask(8) == []
 
 
 def test_history_takes_the_place_of_the_first_random_ones() -> None:
@@ -405,6 +440,18 @@ def test_a_careful_batch_takes_the_lowest_means_and_a_bold_one_goes_where_nobody
 def test_a_batch_is_no_larger_than_what_there_is() -> None:
     posterior = fitted([0.0, 1.0], [0.0, 1.0]).posterior(np.array([[0.5], [0.7]]))
     assert sorted(optimistic_batch(posterior, 9, np.random.default_rng(0), boldness=1.0).tolist()) == [0, 1]
+
+
+def test_an_improving_batch_explores_without_leaving_what_is_good() -> None:
+    places = np.linspace(0.0, 9.0, 91)[:, None]
+    process = fitted([0.0, 1.0, 2.0, 9.0], [1.0, 0.0, 1.0, 1.0])
+    assert process.least == 0.0
+    (first,) = improving_batch(process.posterior(places), 1, process.least)
+    assert 0.5 < abs(places[first, 0] - 1.0) + 0.5 < 8.0
+    chosen = improving_batch(process.posterior(places), 5, process.least)
+    assert len(set(chosen.tolist())) == 5
+    assert np.ptp(places[chosen, 0]) > 1.0
+    assert sorted(improving_batch(process.posterior(places[:2]), 9, process.least).tolist()) == [0, 1]
 
 
 def test_candidates_are_new_valid_and_different() -> None:

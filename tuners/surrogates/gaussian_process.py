@@ -63,6 +63,11 @@ DECIMALS, DIGITS = 3, 6
 depend on the number of threads, must not decide about proposals."""
 
 
+MOST_SIGMAS, FAR = 30.0, 1e4
+"""The most standard deviations that a mean counts as below a target, and those above it from which the share of an
+improvement is taken from its series: the formula cancels there."""
+
+
 def one_thread() -> AbstractContextManager[None]:
     """Run the body with one thread in every OpenBLAS of this process. Other libraries stay as they are.
 
@@ -147,6 +152,23 @@ class Posterior:
         """Compute optimistic costs of the rows: mean less so many standard deviations, shape (m,)."""
         return np.round(self.mean - boldness * np.sqrt(self.variance), DIGITS)
 
+    def improvements(self, least: float) -> Floats:
+        """Compute the logarithms of the expected improvements on a target, up to a constant, shape (m,).
+
+        Far from it the improvements underflow, and their logarithms do not: Ament et al., "Unexpected Improvements to
+        Expected Improvement for Bayesian Optimization" (NeurIPS 2023).
+        """
+        from scipy.special import erfcx  # slow to import
+
+        deviation = np.sqrt(self.variance)
+        z = np.minimum((least - self.mean) / deviation, MOST_SIGMAS)
+        # The improvement is the deviation times the normal density at z times a share.
+        shares = 1.0 + z * math.sqrt(math.pi / 2.0) * erfcx(-z / math.sqrt(2.0))
+        far = z < -FAR
+        shares[far] = z[far] ** -2.0
+        logarithms: Floats = np.round(np.log(deviation) - 0.5 * z * z + np.log(shares), DIGITS)
+        return logarithms
+
     def join(self, other: Posterior) -> Posterior:
         """Return the rows of both, of one process, before any of them is observed."""
         return replace(
@@ -189,6 +211,8 @@ class GaussianProcess:
         self._bounds = [LENGTH_BOUNDS] * count + [(noise.least, MOST_NOISE)]
         self.parameters: Floats = self._middle
         """Logarithms of the length scales, and at the end of the noise relative to the signal."""
+        self.least = math.inf
+        """The least target of the last fit."""
 
     def fit(self, x: Floats, y: Floats, *, steps: int) -> None:
         """Learn from rows `x` (n, columns) and targets `y` (n,), with so many steps on the parameters.
@@ -206,6 +230,7 @@ class GaussianProcess:
         self._factor = np.linalg.cholesky(covariance)
         weights = cho_solve((self._factor, True), np.ones(len(y)))
         self._mean = float(weights @ rest / weights.sum()) if len(y) else 0.0
+        self.least = float(y.min(initial=math.inf))
         self._weights = cho_solve((self._factor, True), rest - self._mean)
         self._signal = (2.0 * SIGNAL[1] + float((rest - self._mean) @ self._weights)) / (len(y) + 2.0 * SIGNAL[0])
 
@@ -248,6 +273,11 @@ class GaussianProcess:
         return Posterior(
             self._mean + self._drift(x) + self._weights @ alike, variance, noise, self._signal, points, root
         )
+
+    def covariance(self, x: Floats) -> Floats:
+        """Compute the covariance of the rows `x` (m, columns) before any trial, relative to the variance: (m, m)."""
+        points = self._points(x)
+        return points.covariance(points)
 
     def _points(self, x: Floats) -> Points:
         lengths = np.exp(-self.parameters[:-1])[self._groups]

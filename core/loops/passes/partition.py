@@ -2,7 +2,8 @@
 
 A split that does not divide leaves `outer * factor + inner < extent` around the work. Only the last outer iteration
 can fail it, so the loop is cut there: the full tiles run without a test, and in the tail the outer variable is a
-constant, so that the inner loop simply becomes shorter. What concerns lanes of a vectorized loop stays a mask.
+constant, so that the inner loop simply becomes shorter. What concerns lanes of a vectorized loop stays a mask. Only of
+sums in memory such a loop becomes shorter, too: for each term a masked vector would be loaded and stored.
 
 A loop with the pragma `loop_partition_hint` is also cut where conditions of `Select` change. Then only the last of many
 tiles computes padding.
@@ -25,6 +26,7 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, rewrite
 from pegbox.expr.visit import walk as walk_expr
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.reductions.update import update
 from pegbox.loops.visit import children, expressions, loop_ranges, map_present, walk
 
 HINT = "pragma_loop_partition_hint"
@@ -170,7 +172,9 @@ class _Partition:
         return Alloc(buffer, body) if _is_read(body, buffer) else _without_stores(body, buffer)
 
     def loop(self, loop: For) -> Stmt | None:
-        cuts = None if loop.kind is ForKind.VECTORIZED else self.cuts(loop)
+        if loop.kind is ForKind.VECTORIZED:
+            return self.part(loop, 0, self.lanes(loop))
+        cuts = self.cuts(loop)
         if cuts is None:
             return self.part(loop, 0, loop.extent)
         parts = list(pairwise(cuts))
@@ -213,6 +217,21 @@ class _Partition:
             # The rest of a reduction runs once a tile; written out it would only cost compile time.
             kind = ForKind.SERIAL
         return For(var, end - first, body, kind, loop.annotations)
+
+    def lanes(self, loop: For) -> int:
+        """Return the lanes of a vectorized loop, without the last ones where a test leaves these out of a sum.
+
+        Local sums of all lanes are kept in registers, and so is a single one.
+        """
+        lanes, test = loop.extent, loop.body
+        if not isinstance(test, If) or not _sums_in_memory(test.then, loop.var):
+            return lanes
+        fixed = {v: r for v, r in self.ranges.items() if r[0] == r[1]}
+        for part in conjuncts(test.condition):
+            solved = self.solved(part, loop.var, fixed) if isinstance(part, Compare) else None
+            if solved is not None and solved[0] == solved[1] == (0, solved[0][1]):
+                lanes = min(lanes, solved[0][1])
+        return lanes or loop.extent
 
     def branches(self, loop: For, parts: list[tuple[int, int]]) -> Stmt | None:
         """Keep a parallel loop whole, or its tail would run on one thread; the parts become branches."""
@@ -317,6 +336,13 @@ def _at_most_zero(coefficient: int, rest: int) -> tuple[int, int]:
     if coefficient > 0:
         return 0, max(-rest // coefficient + 1, 0)
     return max(-(-rest // -coefficient), 0), 1 << 62
+
+
+def _sums_in_memory(stmt: Stmt, lane: Var) -> bool:
+    """Check if each lane adds to an element of its own, in memory."""
+    if not isinstance(stmt, Store) or stmt.buffer.scope == "local" or update(stmt) is None:
+        return False
+    return any(lane in free_vars(each) for each in stmt.indices)
 
 
 def is_hinted(stmt: Stmt) -> bool:

@@ -52,6 +52,9 @@ GUARDED = 64
 LITTLE_FLOP, LITTLE_BYTES = 1 << 20, 1 << 18
 """The work that one thread does in some ten microseconds, before others have started. OpenBLAS draws the line there."""
 
+LITTLE_AGAIN = LITTLE_FLOP / 2
+"""The operations of a loop that threads share again and again, as in each row of a scan: they wait for it awake."""
+
 SCORE_OF_SPEED = 4.0
 """The score of a program that is e times as fast as another: that of the model is in units of standard deviations of
 logarithms and ranks, and measured speeds of a space have one of about a half."""
@@ -105,13 +108,16 @@ def preferred_config(task: Task) -> Config | None:
 def _scores(task: Task, cores: int, features: Features) -> Floats:
     """Score rows of features, and correct the scores for the cores: the model was trained on sketches of one thread.
 
-    Where there is little work, programs that threads share have minus infinity, unless all are shared. Elsewhere
-    programs lose score by the share of the cores that idle in them.
+    Programs whose threads share little work each time have minus infinity, unless all are shared. Where there is more
+    work, programs lose score by the share of the cores that idle in them.
     """
     scores = shipped_model()(described(features, task.target))
+    starts = np.exp2(features[:, ProgramFeatures.names.index("parallel.regions")]) - 1.0
+    if not (starts > 0).all():
+        most = 0.0 if _is_little(task) else max(task.flop / LITTLE_AGAIN, 1.0)
+        scores = np.where(starts > most, -np.inf, scores)
     if _is_little(task):
-        shared = features[:, ProgramFeatures.names.index("parallel.regions")] > 0
-        return scores if shared.all() else np.where(shared, -np.inf, scores)
+        return scores
     # Rows of configurations that the template refuses are zeros.
     shares = np.maximum(np.exp2(features[:, ProgramFeatures.names.index("parallel.extent")]) - 1.0, 1.0)
     busy = shares / (np.ceil(shares / cores) * cores)

@@ -27,6 +27,12 @@ Y = np.sin(5 * X[:, 0]) + X[:, 2]
 NEW = np.random.default_rng(1).random((5, 3))
 
 
+def fitted_to_all() -> GaussianProcess:
+    process = GaussianProcess(GROUPS)
+    process.fit(X, Y, steps=0)
+    return process
+
+
 def covariance(a: Floats, b: Floats, lengths: Floats) -> Floats:
     """One pair at a time, Rasmussen and Williams, equation 4.17."""
     out = np.empty((len(a), len(b)))
@@ -243,3 +249,30 @@ def test_points_alone_are_as_among_others() -> None:
     points = Points(X, TREND)
     assert points.covariance(points)[3] == pytest.approx(points.only(3).covariance(points)[0])
     assert points.variance() == pytest.approx(np.diag(points.covariance(points)), abs=1e-6)
+
+
+def test_improvements_are_expectations() -> None:
+    from scipy.integrate import quad
+
+    posterior = fitted_to_all().posterior(NEW)
+    found = np.exp(posterior.improvements(0.7)) / math.sqrt(2.0 * math.pi)
+    for mean, variance, improvement in zip(posterior.mean, posterior.variance, found, strict=True):
+        deviation = math.sqrt(variance)
+
+        def weighted(value: float, mean: float = mean, deviation: float = deviation) -> float:
+            density = math.exp(-0.5 * ((value - mean) / deviation) ** 2) / (deviation * math.sqrt(2.0 * math.pi))
+            return (0.7 - value) * density
+
+        expected = quad(weighted, min(mean, 0.7) - 12.0 * deviation, 0.7, points=[mean] if mean < 0.7 else None)[0]
+        assert improvement == pytest.approx(expected, rel=1e-4)
+
+
+def test_improvements_far_from_the_target_keep_their_order() -> None:
+    process = GaussianProcess(np.zeros(1, dtype=np.intp), noise=EXACT)
+    process.fit(np.linspace(0.0, 1.0, 20)[:, None], np.linspace(0.0, 1.0, 20), steps=12)
+    posterior = process.posterior(np.linspace(0.0, 1.0, 60)[:, None])
+    for below in (1.0, 30.0, 1e4, 1e6):
+        far = posterior.improvements(-below)
+        assert np.isfinite(far).all()
+        assert np.ptp(far) > 0
+    assert np.isfinite(posterior.improvements(1e3)).all()
