@@ -65,23 +65,31 @@ def _schedule_out(
     order = [head, outer, inner, c] if p.is_folded else [head, member, outer, inner, c]
     stage.reorder(*order)
     whole = p.batch * p.kv_heads >= p.target.num_cores
+    each = (stage, head) if whole else None
     if of.panels is not None:
-        packing = s[of.panels]
-        *axes, panel, r, z = packing.op.axis
-        packing.pragma(panel, "loop_partition_hint")
-        # Squares of elements are transposed in registers, those of the same keys one after the other: their rows are
-        # read from end to end.
-        (ro, ri), (zo, lanes) = packing.split(r, factor=min(p.lanes, p.d)), packing.split(z, factor=p.lanes)
-        packing.pragma(zo, "loop_partition_hint")
-        packing.reorder(zo, ro, ri, lanes)
-        write_out(packing, lanes, (ri,))
-        _schedule_packing(cfg, packing, [*axes, panel], (stage, head) if whole else None)
+        _schedule_keys(cfg, p, s[of.panels], each)
     if of.across is not None:
         packing = s[of.across]
         packing.vectorize(packing.op.axis[-1])
-        _schedule_packing(cfg, packing, packing.op.axis[:3], (stage, head) if whole else None)
+        _schedule_packing(cfg, packing, packing.op.axis[:3], each)
     threads.share(cfg, stage, head if whole else outer)
     return outer, inner, c
+
+
+def _schedule_keys(
+    cfg: pb.TemplateConfig, p: Attention, packing: te.Stage, each: tuple[te.Stage, te.IterVar] | None
+) -> None:
+    """Pack keys in squares of elements that are transposed in registers.
+
+    Squares of the same keys come one after the other, so that rows are read from end to end.
+    """
+    *axes, panel, r, z = packing.op.axis
+    packing.pragma(panel, "loop_partition_hint")
+    (ro, ri), (zo, lanes) = packing.split(r, factor=min(p.lanes, p.d)), packing.split(z, factor=p.lanes)
+    packing.pragma(zo, "loop_partition_hint")
+    packing.reorder(zo, ro, ri, lanes)
+    write_out(packing, lanes, (ri,))
+    _schedule_packing(cfg, packing, [*axes, panel], each)
 
 
 def _schedule_packing(
