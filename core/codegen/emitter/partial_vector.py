@@ -44,16 +44,16 @@ def _is_full(frame: Frame, stmt: Store, chunk: Chunk) -> bool:
 
 
 def _vector(pieces: list[Chunk]) -> Chunk | None:
-    """Make one vector of several pieces, with lanes beyond their end; None if they are of nested loops or masked."""
-    if len(pieces) < 2 or any(piece.mask is not None or piece.lanes is None for piece in pieces):
+    """Make one vector of several pieces, with lanes beyond their end; None if they are of nested loops, masked, or have
+    gaps between them, where a condition is false.
+    """
+    lanes = [piece.lanes for piece in pieces if piece.mask is None and piece.lanes is not None]
+    if len(pieces) < 2 or len(lanes) < len(pieces) or len(lanes[0].values) != 1:
         return None
-    first = pieces[0].lanes
-    assert first is not None
-    if len(first.values) != 1:
-        return None
-    ((var, values),) = first.values.items()
-    count = 1 << sum(piece.width for piece in pieces).bit_length()
-    return Chunk(Lanes(count, {var: tuple(range(values[0], values[0] + count))}), None)
+    (var,) = lanes[0].values
+    values = [value for each in lanes for value in each.values[var]]
+    row = tuple(range(values[0], values[0] + (1 << len(values).bit_length())))
+    return Chunk(Lanes(len(row), {var: row}), None) if tuple(values) == row[: len(values)] else None
 
 
 def _is_harmless(frame: Frame, stmt: Store, vector: Chunk) -> bool:
