@@ -11,7 +11,7 @@ from pegbox.codegen import Target, build, emit
 from pegbox.expr.build import cast, const, floordiv, maximum
 from pegbox.expr.intrinsics import call
 from pegbox.expr.nodes import Buffer, Compare, Expr, Logic, Var
-from pegbox.loops.nodes import Function, If, seq
+from pegbox.loops.nodes import Function, If, Stmt, seq
 
 AVX2 = Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v3 -num-cores 1")
 
@@ -50,6 +50,15 @@ def at_either_end(x: Var) -> Expr:
 
 def outside_the_third_four(x: Var) -> Expr:
     return Compare("ne", floordiv(x + 4, 4), const(3, "int64"))
+
+
+def permuted(store: Callable[[Buffer, Buffer, Expr, Var], Stmt]) -> Function:
+    """Make store(c, t, i[j], j) for 14 indices, where the tile t = a."""
+    a, i, c = Buffer("a", (16,), "float32"), Buffer("i", (14,), "int32"), Buffer("c", (16,), "float32")
+    t = Buffer("t", (16,), "float32", "local")
+    fill = loop("j", 16, lambda j: put(t, j, get(a, j)), VECTORIZED)
+    moved = loop("j", 14, lambda j: store(c, t, cast("int64", get(i, j)), j), VECTORIZED)
+    return function([a, i, c], [c], alloc(t, seq(fill, moved)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
@@ -104,6 +113,21 @@ def test_pieces_with_a_gap_between_them_stay_pieces(condition: Callable[[Var], E
 def test_pieces_behind_one_that_is_left_out_are_one_vector() -> None:
     assert emit(stored_where(lambda x: x >= 8), WIDE).ll.count("call void @llvm.masked.store.v8f32") == 1
     check(stored_where(lambda x: x >= 8))
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        lambda c, t, at, j: put(c, j, get(t, at)),
+        lambda c, t, at, j: put(c, j, get(t, floordiv(at, 4))),
+        lambda c, t, at, j: put(c, at, get(t, j)),
+    ],
+    ids=["gather", "gather of a quotient", "scatter"],
+)
+def test_no_index_is_read_behind_the_last_one(store: Callable[[Buffer, Buffer, Expr, Var], Stmt]) -> None:
+    text = emit(permuted(store), WIDE).ll
+    assert "load <8 x i32>, ptr %i" in text
+    assert "load <16 x i32>" not in text
 
 
 @pytest.mark.optimizer

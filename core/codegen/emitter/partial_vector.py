@@ -60,6 +60,8 @@ def _is_harmless(frame: Frame, stmt: Store, vector: Chunk) -> bool:
     """Decide whether a store goes to neighbours, and lanes beyond its end can be computed."""
     if not dtypes.is_float(stmt.value.dtype) or dtypes.BITS[stmt.buffer.dtype] not in _BITS:
         return False
+    if not frame.addresses(stmt).is_index:
+        return False
     place = address(frame, stmt, vector)
     is_dense = place.vector is None and place.offsets is not None and pattern(place.offsets).dense
     return is_dense and _is_defined(frame, stmt.value, vector)
@@ -79,6 +81,8 @@ def _is_defined(frame: Frame, expr: Expr, vector: Chunk) -> bool:
 
 
 def _is_readable(frame: Frame, load: Load, vector: Chunk) -> bool:
+    if not frame.addresses(load).is_index:
+        return False  # its address reads memory or divides by a value, which beyond the end is not defined
     place, count = address(frame, load, vector), vector.width
     if place.vector is not None or place.offsets is None:
         return place.vector is None
