@@ -22,7 +22,7 @@ from pegbox.templates import threads
 from pegbox.templates.conv_shape import Conv, Steps, Window, conv_shape
 from pegbox.templates.conv_stages import plain_depthwise as plain
 from pegbox.templates.depthwise_rows import (
-    Stages,
+    RowStages,
     copied_image,
     inside,
     lanes_of_row,
@@ -195,7 +195,7 @@ def _tiles(conv: Conv) -> frozenset[_Tile]:
 # Computation -------------------------------------------------------------------------------------------------------
 
 
-def _computed(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> Stages:
+def _computed(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> RowStages:
     if not _is_last(conv) and reads_rows(cfg, conv):
         return sums_by_rows(cfg, conv, data, weight)
     kh, kw = (te.reduce_axis((0, size), name=name) for size, name in zip(conv.kernel, ("kh", "kw"), strict=True))
@@ -218,13 +218,13 @@ def _computed(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Te
         return te.sum(value * factor, axis=[kh, kw], where=te.all(*rows) if rows else None)
 
     tile = te.compute(conv.out_shape, element, name="tile")
-    return Stages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, copied)
+    return RowStages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, copied)
 
 
 # Schedule ----------------------------------------------------------------------------------------------------------
 
 
-def _scheduled(cfg: pb.TemplateConfig, conv: Conv, stages: Stages) -> te.TESchedule:
+def _scheduled(cfg: pb.TemplateConfig, conv: Conv, stages: RowStages) -> te.TESchedule:
     s = te.create_schedule(stages.out.op)
     place = _channel_vectors(cfg, s, conv, stages) if _is_last(conv) else order_rows(cfg, s, conv, stages)
     s[stages.tile].set_scope("local")
@@ -241,7 +241,7 @@ def _scheduled(cfg: pb.TemplateConfig, conv: Conv, stages: Stages) -> te.TESched
     return s
 
 
-def _channel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: Stages) -> te.IterVar:
+def _channel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages) -> te.IterVar:
     """Order the loops of the result for NHWC, and return the one that each tile is computed at."""
     out = s[stages.out]
     n, y, x, c = out.op.axis

@@ -19,12 +19,12 @@ from pegbox.templates.conv_shape import Conv
 from pegbox.templates.conv_stages import padded
 from pegbox.templates.register_tile import write_out
 
-_NARROWED = 512
-"""The bits of registers whose halves are vectors, too."""
+_HALVING_BITS = 512
+"""The bits of the narrowest registers whose halves are tried as vectors, too."""
 
 
 @dataclass(frozen=True)
-class Stages:
+class RowStages:
     """The result and the tile that it is stored from; of NCHW also the copy of an image with its border, or the stages
     that hold a row of the input, the one that the tile reads first.
     """
@@ -38,7 +38,7 @@ class Stages:
 def vector_sizes(conv: Conv) -> list[int]:
     """Return the elements of a vector of pixels: a register of them, or half of it where that is wide."""
     half = conv.lanes // 2
-    if conv.target.vector_bits < _NARROWED:
+    if conv.target.vector_bits < _HALVING_BITS:
         return [conv.lanes]
     return [conv.lanes, half] if half < conv.out[1] else [half]
 
@@ -50,6 +50,7 @@ def row_pieces(conv: Conv, lanes: int, room: int) -> list[int]:
 
 
 def lanes_of_row(cfg: pb.TemplateConfig, conv: Conv) -> int:
+    """Return the elements of a vector along a row: the knob `lanes`, or those of a register if there is no choice."""
     return int(cfg["lanes"].val) if "lanes" in cfg.space.knobs else conv.lanes
 
 
@@ -60,7 +61,7 @@ def reads_rows(cfg: pb.TemplateConfig, conv: Conv) -> bool:
     return conv.stride[1] == 2 and conv.dilation[0] == 1 and cfg["tile_w"].val >= conv.out[1]
 
 
-def sums_by_rows(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> Stages:
+def sums_by_rows(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> RowStages:
     """Return stages that read the input row by row, the even and odd columns of a row as vectors in registers.
 
     The sum of a tile goes over the rows of the input that the tile reads, and leaves out those that a result does not.
@@ -85,7 +86,7 @@ def sums_by_rows(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te
         return te.sum(value * weight(*conv.weight_at(c, zero, kh, kw)), axis=[row, kw], where=te.all(*tests))
 
     tile = te.compute(conv.out_shape, element, name="tile")
-    return Stages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, None, (phases, line))
+    return RowStages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, None, (phases, line))
 
 
 def copied_image(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor) -> te.Tensor:
@@ -109,7 +110,7 @@ def inside(conv: Conv, axis: int, at: te.Expr) -> list[te.Expr]:
     return [at >= 0] * (before > 0) + [at < conv.size[axis]] * (after > 0)
 
 
-def order_rows(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: Stages) -> te.IterVar:
+def order_rows(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages) -> te.IterVar:
     """Order the loops of the result for NCHW, and return the one that each tile is computed at."""
     out = s[stages.out]
     n, c, y, x = out.op.axis
@@ -128,7 +129,7 @@ def order_rows(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: Sta
     return xt
 
 
-def place_row(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: Stages, row: te.IterVar) -> None:
+def place_row(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages, row: te.IterVar) -> None:
     """Compute a row of the input where the tile reads it, in whole vectors."""
     for tensor in stages.row:
         stage = s[tensor]

@@ -220,9 +220,9 @@ def _fetching_pass(found: Rows, loops: Mapping[ComputeOp, te.IterVar]) -> Comput
 
     It is the last one that stores something, since it computes slow functions, or the first one if the closest cache
     does not hold the rows. Sums of shorter rows are short: the lines would come in a burst, except in one that finds
-    its row in the closest cache.
+    its row in the closest cache. So they would in a pass over a row much shorter than the output's.
     """
-    before = [op for op in found.stages if op in loops]
+    before = [op for op in found.stages if op in loops and 2 * found.row(op) >= found.row(found.out)]
     stored = [op for op in before if op.reduce is None]
     row = found.row(found.out) * nbytes(found.out.outputs[0].dtype)
     if stored or not before:

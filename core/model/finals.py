@@ -145,7 +145,7 @@ class Finals:
         here = describe_host()
         if any(each.record.host != here for listed in finalists.values() for each in listed):
             return {}
-        found = {number: self._compiled(number, listed) for number, listed in finalists.items()}
+        found = {number: self._kernels_of(number, listed) for number, listed in finalists.items()}
         kernels = [kernel for each in found.values() for kernel in each]
         if not all(found.values()) or not all(runs_here(kernel.selection.program) for kernel in kernels):
             return {}
@@ -162,21 +162,21 @@ class Finals:
             winners = winners if after.total() < before.total() else first
         return {number: winner.finalist for number, winner in winners.items()}
 
-    def seconds_as_a_whole(self, graphs: Sequence[Graph], winners: Mapping[int, Finalist]) -> list[float]:
+    def seconds_of_graphs(self, graphs: Sequence[Graph], winners: Mapping[int, Finalist]) -> list[float]:
         """Time variants of a model in turns: the seconds of a call of each.
 
         Args:
             winners: the kernels of their tasks, which `fastest_kernels` has returned.
         """
-        kernels = {number: self._compiled(number, [winner])[0] for number, winner in winners.items()}
+        kernels = {number: self._kernels_of(number, [winner])[0] for number, winner in winners.items()}
         times = _in_turns([self._module(graph, kernels) for graph in graphs])
         return [1e-9 * float(np.median([sum(each) for each in turns])) for turns in times]
 
-    def _compiled(self, number: int, finalists: Sequence[Finalist]) -> list[_Kernel]:
+    def _kernels_of(self, number: int, finalists: Sequence[Finalist]) -> list[_Kernel]:
         """Compile the kernels of a task's finalists, without those that are refused now."""
         keys = [(number, each.number, json.dumps(each.record.config, sort_keys=True)) for each in finalists]
         missing = {key: each for key, each in zip(keys, finalists, strict=True) if key not in self._kernels}
-        made = _compiled(self._tasks[number], list(missing.values()))
+        made = _compile(self._tasks[number], list(missing.values()))
         self._kernels |= dict(zip(missing, made, strict=True))
         found = [self._kernels[key] for key in keys]
         return [
@@ -218,7 +218,7 @@ class _Kernel:
     selection: Selection
 
 
-def _compiled(task: ModelTask, finalists: Sequence[Finalist]) -> list[_Kernel | None]:
+def _compile(task: ModelTask, finalists: Sequence[Finalist]) -> list[_Kernel | None]:
     """Compile the kernels of finalists; None for each that is refused now."""
     found: list[tuple[Config, Future[CompiledProgram]] | None] = []
     with ThreadPoolExecutor(1, "pegbox-llvm") as compiler:  # LLVM compiles while the next one is lowered here

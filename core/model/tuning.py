@@ -100,9 +100,9 @@ def tune_model(
     tasks = model_tasks(graphs, machine)
     journal = Journal(records) if isinstance(records, str | os.PathLike) else records
     choices = [_choice_of(model, machine, journal) for model in listed]
-    latency = replace(Latency.of(variants, tasks), decided=tuple(each.number for each in choices))
     kept = held_store(store)
     knowledge = Knowledge.of(None, kept)
+    latency = replace(Latency.of(variants, tasks), decided=_decided(choices, knowledge))
     leaders = [(tasks[number], place) for (number, place), *_ in latency.searches]
     implementations = [(task.implementations[place], task.constants) for task, place in leaders]
     searched = [made.task for made, _ in implementations]
@@ -139,7 +139,7 @@ def tune_model(
 
     if reason != "interrupted" and any(each.trials for each in scheduler.sessions.values()):
         _run_finals(tasks, latency, scheduler, choices, journal, kept)
-        latency = replace(latency, decided=tuple(each.number for each in choices))
+        latency = replace(latency, decided=_decided(choices, knowledge))
     held = tuple(map(tuple, scheduler.records))
     found = History([record for each in held for record in each], source="this search")
     whole = tuple(each.seconds for each in choices)
@@ -162,9 +162,12 @@ def _run_finals(
     seconds = [math.inf if (each := fastest_of(records)) is None else each.cost for records in held]
     candidates = latency.candidates(seconds)
     for numbers in zip_longest(*candidates):  # the chosen variants come before their challengers
-        called = [(each, number) for each, number in zip(choices, numbers, strict=True) if number is not None]
-        graphs = [each.graph(number) for each, number in called]
-        finalists = finalists_of_tasks(held, latency.calls_of(numbers, len(tasks)), seconds)
+        ready = [
+            None if number is None or any(seconds[task] == math.inf for task in calls[number]) else number
+            for number, calls in zip(numbers, latency.variants, strict=True)
+        ]
+        graphs = [each.graph(number) for each, number in zip(choices, ready, strict=True) if number is not None]
+        finalists = finalists_of_tasks(held, latency.calls_of(ready, len(tasks)), seconds)
         finalists |= {number: [settled[number]] for number in finalists if number in settled}
         winners = finals.fastest_kernels(graphs, finalists)
         now = time.time()  # of all: tasks may share a search
@@ -189,13 +192,22 @@ def _run_variants(
     store: TuningStore | None,
 ) -> None:
     """Record which of two variants of a model is faster as a whole: the first, unless the other one is ahead."""
-    first, other = spent = finals.seconds_as_a_whole(list(map(choice.graph, pair)), kernels)
+    first, other = spent = finals.seconds_of_graphs(list(map(choice.graph, pair)), kernels)
     made = choice.add(dict(zip(pair, spent, strict=True)), pair[other < (1 - LEAD) * first])
     if journal is not None:
         for record in made:
             journal.append(record)
     if store is not None:
         store.keep(made[-1])
+
+
+def _decided(choices: Sequence[VariantChoice], knowledge: Knowledge) -> tuple[int | None, ...]:
+    """Return the variant of each model that was the fastest as a whole: in its records, or else in what is known."""
+    found = []
+    for each in choices:
+        stored = knowledge.best_config(each.as_task) if each.number is None else None
+        found.append(each.number if stored is None else stored.index)
+    return tuple(found)
 
 
 def _choice_of(model: Model, target: Target, journal: Journal | None) -> VariantChoice:

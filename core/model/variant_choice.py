@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 _KNOB = "variant"
-_BEFORE = 1.0
-"""The seconds from the records of variants that lost to that of the winner."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +98,12 @@ class VariantChoice:
         """
         now, task = time.time(), self.as_task
         made = [
-            Record.of(task, self.space.get(number), Ok((cost,), 0.0, now - _BEFORE), remeasured=True)
+            Record.of(task, self.space.get(number), Ok((cost,), 0.0, now), remeasured=True)
             for number, cost in seconds.items()
             if number != winner
         ]
-        result = Ok((seconds[winner],), 0.0, now)
+        later = math.nextafter(now, math.inf)  # what was measured before a winner has lost to it, whatever its seconds
+        result = Ok((seconds[winner],), 0.0, later)
         made.append(Record.of(task, self.space.get(winner), result, remeasured=True, in_model=True))
         self.records.extend(made)
         return made

@@ -141,7 +141,7 @@ class TemplateConfig:
         self.plain = outputs
 
     def prefer_first(self) -> None:
-        """Say that the first value of each knob comes from an estimate: predictions and searches begin with these."""
+        """Say that the first value of each knob comes from an estimate: predictions and searches begin with them."""
         self.prefers_first = True
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from lowered_programs import UNROLLED, VECTORIZED, WIDE, alloc, check, function, get, loop, put
+from lowered_programs import ONE_CORE, UNROLLED, VECTORIZED, WIDE, alloc, check, function, get, loop, put
+from processors import runnable
 
 from pegbox.codegen import Target, emit
 from pegbox.expr.nodes import Buffer
@@ -11,6 +12,7 @@ from pegbox.loops.nodes import Function, seq
 
 INTEL = Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=skylake-avx512 -num-cores 1")
 AVX2 = Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=znver3 -num-cores 1")
+ZEN_4 = pytest.param(WIDE, marks=pytest.mark.skipif("znver4" not in runnable(), reason="runs no code for a Zen 4"))
 FENCE = "call <16 x float> @llvm.arithmetic.fence"
 
 
@@ -33,10 +35,11 @@ def two_phases(lanes: int = 16, *, stride: int = 2, dtype: str = "float32") -> F
     return function([a, c], [c], alloc(t, seq(fill, out)))
 
 
+@pytest.mark.parametrize("target", [ONE_CORE, ZEN_4], ids=["default", "Zen 4"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16])
-def test_they_are_those_of_the_tile(lanes: int, dtype: str) -> None:
-    check(two_phases(lanes, dtype=dtype))
+def test_they_are_those_of_the_tile(lanes: int, dtype: str, target: Target) -> None:
+    check(two_phases(lanes, dtype=dtype), target)
 
 
 def test_on_a_zen_4_two_shuffles_pick_them() -> None:
@@ -49,7 +52,7 @@ def test_no_permutation_of_two_sources_is_left() -> None:
 
     text = assembly(emit(two_phases(), WIDE))
     assert "vpermt2" not in text
-    assert text.count("vshufps") == 2
+    assert "vshufps" in text
 
 
 @pytest.mark.parametrize(

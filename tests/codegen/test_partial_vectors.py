@@ -8,10 +8,10 @@ import pytest
 from lowered_programs import ONE_CORE, UNROLLED, VECTORIZED, WIDE, alloc, check, function, get, loop, numbers, put, run
 
 from pegbox.codegen import Target, build, emit
-from pegbox.expr.build import cast, floordiv, maximum
+from pegbox.expr.build import cast, const, floordiv, maximum
 from pegbox.expr.intrinsics import call
-from pegbox.expr.nodes import Buffer, Expr
-from pegbox.loops.nodes import Function, seq
+from pegbox.expr.nodes import Buffer, Compare, Expr, Logic, Var
+from pegbox.loops.nodes import Function, If, Stmt, seq
 
 AVX2 = Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v3 -num-cores 1")
 
@@ -34,6 +34,31 @@ def stored_tile(
         UNROLLED,
     )
     return function([a, c], [c], alloc(t, seq(fill, out)))
+
+
+def stored_where(condition: Callable[[Var], Expr]) -> Function:
+    """Make c[:14] = a[:14], then c[x] = t[x] for those x < 14 with a condition, where the tile t = a + 1."""
+    a, c, t = (Buffer(name, (16,), "float32", "local" if name == "t" else "global") for name in "act")
+    fill = loop("x", 16, lambda x: seq(put(t, x, get(a, x) + 1), put(c, x, get(a, x))), VECTORIZED)
+    some = loop("x", 14, lambda x: If(condition(x), put(c, x, get(t, x))), VECTORIZED)
+    return function([a, c], [c], alloc(t, seq(fill, some)))
+
+
+def at_either_end(x: Var) -> Expr:
+    return Logic("or", x < 8, x >= 12)
+
+
+def outside_the_third_four(x: Var) -> Expr:
+    return Compare("ne", floordiv(x + 4, 4), const(3, "int64"))
+
+
+def permuted(store: Callable[[Buffer, Buffer, Expr, Var], Stmt]) -> Function:
+    """Make store(c, t, i[j], j) for 14 indices, where the tile t = a."""
+    a, i, c = Buffer("a", (16,), "float32"), Buffer("i", (14,), "int32"), Buffer("c", (16,), "float32")
+    t = Buffer("t", (16,), "float32", "local")
+    fill = loop("j", 16, lambda j: put(t, j, get(a, j)), VECTORIZED)
+    moved = loop("j", 14, lambda j: store(c, t, cast("int64", get(i, j)), j), VECTORIZED)
+    return function([a, i, c], [c], alloc(t, seq(fill, moved)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
@@ -77,6 +102,32 @@ def test_values_that_lanes_have_in_common_and_functions_of_them_need_no_pieces()
 )
 def test_others_are_stored_in_pieces(func: Function, target: Target) -> None:
     assert "masked.store" not in emit(func, target).ll
+
+
+@pytest.mark.parametrize("condition", [at_either_end, outside_the_third_four])
+def test_pieces_with_a_gap_between_them_stay_pieces(condition: Callable[[Var], Expr]) -> None:
+    assert "masked.store" not in emit(stored_where(condition), WIDE).ll
+    check(stored_where(condition))
+
+
+def test_pieces_behind_one_that_is_left_out_are_one_vector() -> None:
+    assert emit(stored_where(lambda x: x >= 8), WIDE).ll.count("call void @llvm.masked.store.v8f32") == 1
+    check(stored_where(lambda x: x >= 8))
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        lambda c, t, at, j: put(c, j, get(t, at)),
+        lambda c, t, at, j: put(c, j, get(t, floordiv(at, 4))),
+        lambda c, t, at, j: put(c, at, get(t, j)),
+    ],
+    ids=["gather", "gather of a quotient", "scatter"],
+)
+def test_no_index_is_read_behind_the_last_one(store: Callable[[Buffer, Buffer, Expr, Var], Stmt]) -> None:
+    text = emit(permuted(store), WIDE).ll
+    assert "load <8 x i32>, ptr %i" in text
+    assert "load <16 x i32>" not in text
 
 
 @pytest.mark.optimizer

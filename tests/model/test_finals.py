@@ -92,7 +92,7 @@ def test_graphs_are_timed_as_a_whole_in_turns(products: tuple[ModelTask, int, Co
     tasks = model_tasks(graphs, pb.Target(TARGET))
     product = Finalist(number, record(task, number, slow, 1e-6))
     head = Finalist(0, record(tasks[1], 0, tasks[1].implementations[0].task.space.get(0), 1e-6))
-    long, short = Finals(tasks).seconds_as_a_whole(graphs, {0: product, 1: head})
+    long, short = Finals(tasks).seconds_of_graphs(graphs, {0: product, 1: head})
     assert long > 2 * short > 0
 
 
@@ -112,7 +112,7 @@ def test_a_finalist_that_is_refused_now_is_left_out(
     listed = [Finalist(number, record(task, number, config, 1e-6)) for config in (slow, fast)]
     made = Finals([task])
     for _ in range(2):  # the second time nothing is compiled
-        found = [kernel.finalist for kernel in made._compiled(0, listed)]
+        found = [kernel.finalist for kernel in made._kernels_of(0, listed)]
         assert found == [each for place, each in enumerate(listed) if place not in refused]
 
 

@@ -22,8 +22,8 @@ from pegbox import te
 from pegbox.errors import ArgumentError, MeasureError, PluginError, SpaceError, TuningError, UnknownName
 from pegbox.graph import Graph, Node, Value, conv_node, evaluate, pointwise_node
 from pegbox.hooks import registry
-from pegbox.measure import LocalMeasurer, Ok
-from pegbox.model import Model
+from pegbox.measure import Failed, FailureKind, LocalMeasurer, Ok
+from pegbox.model import Model, tuning
 from pegbox.model.display import ModelProgress
 from pegbox.model.finals import Finals
 from pegbox.model.index_inputs import index_inputs
@@ -460,7 +460,7 @@ def test_of_the_best_two_variants_the_faster_module_wins(
 
     monkeypatch.setattr(Machine, "result", lambda self, config: Ok((1.0 if self.last == 6 else others,), 0.0, 1.0))
     monkeypatch.setattr(Finals, "fastest_kernels", first)
-    monkeypatch.setattr(Finals, "seconds_as_a_whole", seconds)
+    monkeypatch.setattr(Finals, "seconds_of_graphs", seconds)
     model, records, store = convolution(), tmp_path / "model.jsonl", TuningStore(tmp_path / "store")
     result = pb.tune_model(model, trials=100, records=records, **{**QUICK, "store": store})
     assert result.variants == (name,)
@@ -472,3 +472,22 @@ def test_of_the_best_two_variants_the_faster_module_wins(
     for known in ({"records": records, "store": None}, {"store": store}):
         module = pb.compile_model(convolution(), target=TARGET, **known)
         assert [work.kernel for work in module.compiled.works] == kernels
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning, "_run_finals", lambda *_: None)
+        stored = pb.tune_model(convolution(), trials=100, **{**QUICK, "store": store})
+    assert stored.variants == (name,), "the store decides"
+
+
+def test_a_model_that_ran_has_finals_beside_one_that_did_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one's output has 3 columns, and its product cannot be measured."""
+    finals: list[list[str]] = []
+
+    def first(self: Finals, graphs: Sequence[Graph], finalists: Any) -> dict[int, Any]:
+        finals.append([graph.name for graph in graphs])
+        return {number: listed[0] for number, listed in finalists.items()}
+
+    failed = Failed(FailureKind.RUN_ERROR, "no memory", 0.0, 1.0)
+    monkeypatch.setattr(Machine, "result", lambda self, config: failed if self.last == 3 else Ok((1.0,), 0.0, 1.0))
+    monkeypatch.setattr(Finals, "fastest_kernels", first)
+    pb.tune_model([layers(name="lost"), convolution()], trials=100, **QUICK)
+    assert {name for names in finals for name in names} == {"convolution"}

@@ -104,6 +104,17 @@ def test_single_rows_that_the_second_cache_does_not_hold_are_prefetched(
     assert "prefetch" not in task.show_ir(blocks)
 
 
+@pytest.mark.parametrize(("columns", "loop"), [(40, "j.outer"), (2000, "j.outer"), (4096, "k.outer")])
+def test_a_pass_over_a_much_shorter_row_does_not_fetch_the_output(columns: int, loop: str) -> None:
+    """Its lines would come in a burst."""
+    x, y = te.placeholder((8192, 4096), name="X"), te.placeholder((8192, columns), name="Y")
+    k = te.reduce_axis((0, columns), name="k")
+    total = te.compute((8192,), lambda i: te.sum(y[i, k], axis=k), name="total")
+    out = te.compute((8192, 4096), lambda i, j: x[i, j] * total[i], name="out")
+    task = pb.create_task([x, y, out], space="rows", target=TARGET)
+    assert f"prefetch(address(out[i, {loop} * " in task.show_ir(task.space.get(0))
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -44,21 +44,23 @@ def _is_full(frame: Frame, stmt: Store, chunk: Chunk) -> bool:
 
 
 def _vector(pieces: list[Chunk]) -> Chunk | None:
-    """Make one vector of several pieces, with lanes beyond their end; None if they are of nested loops or masked."""
-    if len(pieces) < 2 or any(piece.mask is not None or piece.lanes is None for piece in pieces):
+    """Make one vector of several pieces, with lanes beyond their end; None if they are of nested loops, masked, or have
+    gaps between them, where a condition is false.
+    """
+    lanes = [piece.lanes for piece in pieces if piece.mask is None and piece.lanes is not None]
+    if len(pieces) < 2 or len(lanes) < len(pieces) or len(lanes[0].values) != 1:
         return None
-    first = pieces[0].lanes
-    assert first is not None
-    if len(first.values) != 1:
-        return None
-    ((var, values),) = first.values.items()
-    count = 1 << sum(piece.width for piece in pieces).bit_length()
-    return Chunk(Lanes(count, {var: tuple(range(values[0], values[0] + count))}), None)
+    (var,) = lanes[0].values
+    values = [value for each in lanes for value in each.values[var]]
+    row = tuple(range(values[0], values[0] + (1 << len(values).bit_length())))
+    return Chunk(Lanes(len(row), {var: row}), None) if tuple(values) == row[: len(values)] else None
 
 
 def _is_harmless(frame: Frame, stmt: Store, vector: Chunk) -> bool:
     """Decide whether a store goes to neighbours, and lanes beyond its end can be computed."""
     if not dtypes.is_float(stmt.value.dtype) or dtypes.BITS[stmt.buffer.dtype] not in _BITS:
+        return False
+    if not frame.addresses(stmt).is_index:
         return False
     place = address(frame, stmt, vector)
     is_dense = place.vector is None and place.offsets is not None and pattern(place.offsets).dense
@@ -79,6 +81,8 @@ def _is_defined(frame: Frame, expr: Expr, vector: Chunk) -> bool:
 
 
 def _is_readable(frame: Frame, load: Load, vector: Chunk) -> bool:
+    if not frame.addresses(load).is_index:
+        return False  # its address reads memory or divides by a value, which beyond the end is not defined
     place, count = address(frame, load, vector), vector.width
     if place.vector is not None or place.offsets is None:
         return place.vector is None
