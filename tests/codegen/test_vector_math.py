@@ -159,7 +159,7 @@ def arguments(name: str, dtype: str, n: int) -> list[tuple[Array, ...]]:
         ]
         return [(x.astype(dtype), y.astype(dtype)) for x, y in pairs]
     if name in ("gate", "gate2"):
-        most = (1.0 if name == "gate" else LOG2_E) * (88.0 if dtype == "float32" else 709.0)
+        most = (1.0 if name == "gate" else LOG2_E) * (88.7 if dtype == "float32" else 709.7)
         factors = rng.uniform(1, 3, n)
         seconds = (np.clip(b, -most, None) for b in (bits, dense, near_one, wide))
         return [(factors.astype(dtype), b.astype(dtype)) for b in seconds]

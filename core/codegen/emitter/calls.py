@@ -25,7 +25,7 @@ _LIBRARY = (
 )  # fmt: skip
 LIBRARY_SYMBOLS = frozenset(name + ending for name in _LIBRARY for ending in ("", "f"))
 """Functions of C's mathematical library that kernels may call."""
-_MATH = ("exp", "exp2", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt", *gates.NAMES)
+_MATH = ("exp", "exp2", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt")
 
 
 def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
@@ -51,7 +51,7 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
         result = _shifted(frame, name, dtype, lanes, *texts)
     elif name in _LLVM:
         result = _llvm_of_floats(frame, _LLVM[name], dtype, lanes, *texts)
-    elif name in _MATH:
+    elif name in _MATH or name in gates.NAMES:
         function = definition(name, dtype, lanes or 1, register_lanes=_register_lanes(frame.module.target))
         result = frame.inlined(function, texts, lanes)
     elif name in _LIBRARY:

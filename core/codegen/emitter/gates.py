@@ -1,18 +1,21 @@
 """Gates: products with a sigmoid, or with 1 + tanh, as one quotient.
 
-    a * sigmoid(b)    = a / (1 + e^-b)
-    a * (1 + tanh(b)) = 2 a / (1 + 2^(-c b)) with c = 2 log2(e)
+    a * sigmoid(b)        = a / (1 + e^-b)
+    k * a * (1 + tanh(b)) = 2 k a / (1 + 2^(-c b)) with c = 2 log2(e)
 
 SiLU and the approximation of GELU by tanh are such products. The quotient takes fewer operations than the function and
-the product. 1 + tanh(b) has few digits where tanh(b) is near -1, so c b may be rounded once more. The factors 2 and c
-go into constants where there are some.
+the product. 1 + tanh(b) has few digits where tanh(b) is near -1, so c b may be rounded once more.
+
+No other factors change their order: a product of them could overflow, or be zero, where the program's is not. The 2
+goes into a constant k that keeps the numerator from overflow, |2 k| <= 1; without one, tanh stays.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
+
+import numpy as np
 
 from pegbox.expr.nodes import Binary, Call, Const, Expr
 
@@ -20,52 +23,53 @@ NAMES = ("gate", "gate2")
 """The functions of two numbers a and b: a / (1 + e^-b) and a / (1 + 2^-b)."""
 
 
-class _Gate(NamedTuple):
-    """One of the functions, its second argument, and what the first one is multiplied by."""
-
-    name: str
-    argument: Expr
-    factor: float
-
-
 def gate(product: Binary) -> Call | None:
-    """Return the call that a product of floats is, None if it is none."""
+    """Return the call that replaces a product of floats; None if no gate is in it."""
     if product.op != "mul" or product.dtype not in ("float32", "float64"):
         return None
-    factors = list(_factors(product))
-    found = [(number, each) for number, factor in enumerate(factors) if (each := _gate(factor)) is not None]
-    if not found:
-        return None
-    number, chosen = found[0]
-    others = [factor for place, factor in enumerate(factors) if place != number]
-    return Call(chosen.name, (_times(chosen.factor, others), chosen.argument), product.dtype)
-
-
-def _factors(expr: Expr) -> Iterator[Expr]:
-    """Yield the factors of a product."""
-    if isinstance(expr, Binary) and expr.op == "mul":
-        yield from _factors(expr.a)
-        yield from _factors(expr.b)
-    else:
-        yield expr
-
-
-def _gate(factor: Expr) -> _Gate | None:
-    if isinstance(factor, Call) and factor.name == "sigmoid":
-        return _Gate("gate", factor.args[0], 1.0)
-    if isinstance(factor, Binary) and factor.op == "add":
-        for one, other in ((factor.a, factor.b), (factor.b, factor.a)):
-            if isinstance(one, Const) and one.value == 1 and isinstance(other, Call) and other.name == "tanh":
-                return _Gate("gate2", _times(2 / math.log(2), list(_factors(other.args[0]))), 2.0)
+    for a, b in _sides(product):
+        if isinstance(b, Call) and b.name == "sigmoid":
+            return Call("gate", (a, b.args[0]), product.dtype)
+    for a, b in (*_sides(product), *_around_constants(product)):
+        exponent = _exponent(b)
+        if exponent is not None and (doubled := _scaled(a, 2.0, most=1.0)) is not None:
+            return Call("gate2", (doubled, exponent), product.dtype)
     return None
 
 
-def _times(number: float, factors: Sequence[Expr]) -> Expr:
-    """Multiply factors in their order, and a constant among them, or 1, by a number."""
-    constant = next((each for each in factors if isinstance(each, Const)), Const(1.0, factors[0].dtype))
-    scaled = Const(float(constant.value) * number, constant.dtype)
-    others = [each for each in factors if each is not constant]
-    result, *rest = others if scaled.value == 1 and others else [scaled, *others]
-    for each in rest:
-        result = Binary("mul", result, each)
-    return result
+def _sides(product: Binary) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
+    return (product.a, product.b), (product.b, product.a)
+
+
+def _around_constants(product: Binary) -> Iterator[tuple[Expr, Expr]]:
+    """Yield k a and b for k (a b), where k is a constant."""
+    for k, other in _sides(product):
+        if isinstance(k, Const) and isinstance(other, Binary) and other.op == "mul":
+            yield from ((Binary("mul", k, a), b) for a, b in _sides(other))
+
+
+def _exponent(factor: Expr) -> Expr | None:
+    """Write c b for 1 + tanh(b), None for other factors."""
+    if not isinstance(factor, Binary) or factor.op != "add":
+        return None
+    for one, other in _sides(factor):
+        if isinstance(one, Const) and one.value == 1 and isinstance(other, Call) and other.name == "tanh":
+            b, c = other.args[0], 2 / math.log(2)
+            scaled = _scaled(b, c, most=1e30)
+            return Binary("mul", Const(c, b.dtype), b) if scaled is None else scaled
+    return None
+
+
+def _scaled(expr: Expr, number: float, *, most: float) -> Expr | None:
+    """Multiply a constant, or one that `expr` is a product with; None if it is missing, tiny or gets above `most`."""
+    if isinstance(expr, Const):
+        value = float(expr.value)
+        fits = abs(value) >= np.finfo(expr.dtype).tiny and abs(value * number) <= most
+        return Const(value * number, expr.dtype) if fits else None
+    if not isinstance(expr, Binary) or expr.op != "mul":
+        return None
+    for k, other in _sides(expr):
+        scaled = _scaled(k, number, most=most) if isinstance(k, Const) else None
+        if isinstance(scaled, Const):
+            return other if scaled.value == 1 else Binary("mul", scaled, other)
+    return None

@@ -13,6 +13,10 @@ errors found, in units in the last place:
 with fused multiply-add; erf of float32 has 1.5 with AVX2 and 0.8 with AVX-512; gate has 2.5, of float32 with AVX-512
 3.1, and gate2 2.3. Infinities, NaN, zeros and subnormal numbers behave as in NumPy; no floating-point exception flags
 are promised. Floats of 16 bits are converted (conversions), computed in float32, and rounded.
+
+gate(a, b) = a / (1 + e^-b) and gate2(a, b) = a / (1 + 2^-b) are zero where the power overflows, and NaN for infinite a:
+where b < -88.72 and b <= -128, in float64 b < -709.78 and b <= -1024. A product with an exact sigmoid differs from this
+zero by less than 2^-128 |a| (2^-1024 |a|).
 """
 
 from __future__ import annotations
