@@ -211,6 +211,23 @@ def test_programs_that_leave_cores_idle_come_later(monkeypatch: pytest.MonkeyPat
     assert [config["parts"].val for config in predicted_configs(task)] == [64, 5, 3, 1]
 
 
+def test_programs_that_start_threads_for_each_row_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scaled(cfg: pb.TemplateConfig) -> tuple[te.TESchedule, list[te.Tensor]]:
+        a = te.placeholder((1024, 4096), name="A")
+        b = te.compute(a.shape, lambda i, j: a[i, j] * 2.0, name="B")
+        cfg.define_knob("shared", ["blocks of a row", "rows", "no"])
+        s = te.create_schedule(b.op)
+        row, column = s[b].op.axis
+        block, _ = s[b].split(column, factor=64)
+        if cfg["shared"].val != "no":
+            s[b].parallel(row if cfg["shared"].val == "rows" else block)
+        return s, [a, b]
+
+    monkeypatch.setattr(prediction, "shipped_model", lambda: lambda features: np.zeros(len(features)))
+    task = pb.create_task(pb.template("scaled_in_blocks")(scaled), target="llvm -mcpu=x86-64-v3 -num-cores 2")
+    assert [config["shared"].val for config in predicted_configs(task)] == ["rows", "no"]
+
+
 def test_a_knob_that_is_called_threads_but_begins_with_several_is_one_like_others() -> None:
     def doubled(cfg: pb.TemplateConfig) -> tuple[te.TESchedule, list[te.Tensor]]:
         a = te.placeholder((64, 64), name="A")
