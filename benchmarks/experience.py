@@ -40,7 +40,16 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from random_shapes import Shape, depthwise_layers, grouped_layers, of_models, outliers, shapes, winograd_layers
+from random_shapes import (
+    OF_MODELS,
+    OUTLIERS,
+    Shape,
+    depthwise_layer,
+    grouped_layer,
+    in_turns,
+    shapes,
+    winograd_layer,
+)
 
 import pegbox as pb
 from pegbox.codegen import Target
@@ -137,8 +146,8 @@ SKETCHES: dict[str, tuple[int, ...]] = {
 """The workloads whose sketches are measured, some at two shapes. (That of `elementwise_chain` leaves no choice.)"""
 
 KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {
-    "all": shapes, "outliers": outliers, "models": of_models, "depthwise": depthwise_layers,
-    "winograd": winograd_layers, "groups": grouped_layers,
+    "all": shapes, "outliers": in_turns(*OUTLIERS), "models": in_turns(*OF_MODELS),
+    "depthwise": in_turns(depthwise_layer), "winograd": in_turns(winograd_layer), "groups": in_turns(grouped_layer),
 }  # fmt: skip
 """The kinds of random shapes: all, those that are predicted worst, those of the nodes of models, depthwise ones,
 those of Winograd's algorithm, and convolutions in groups."""

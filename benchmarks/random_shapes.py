@@ -216,13 +216,6 @@ def shapes(seed: int) -> Iterator[Shape]:
             yield f"sketch-{name}", sizes(s), {}
 
 
-def outliers(seed: int) -> Iterator[Shape]:
-    """Yield shapes of the kinds of `OUTLIERS` without end, of each in turn. The seed decides them."""
-    s = Sizes(np.random.default_rng(seed))
-    while True:
-        yield from (kind(s) for kind in OUTLIERS)
-
-
 def packed_product(s: Sizes) -> Shape:
     """Choose a product with weights that are packed ahead, as those of perceptrons and of attention are."""
     while True:
@@ -242,13 +235,6 @@ OF_MODELS = packed_conv, packed_product, packed_conv, batch_matmul, packed_conv,
 """Kinds of shapes that are the nodes of models."""
 
 
-def of_models(seed: int) -> Iterator[Shape]:
-    """Yield shapes of the kinds of `OF_MODELS` without end, of each in turn. The seed decides them."""
-    s = Sizes(np.random.default_rng(seed))
-    while True:
-        yield from (kind(s) for kind in OF_MODELS)
-
-
 def depthwise_layer(s: Sizes) -> Shape:
     """Choose a convolution with a filter for each channel, in either layout."""
     while True:
@@ -259,13 +245,6 @@ def depthwise_layer(s: Sizes) -> Shape:
             padding, layout = s.one_of(width // 2, width // 2, 0), s.one_of("NHWC", "NHWC", "NCHW")
             kwargs = {"stride": stride, "padding": padding, "layout": layout}
             return "depthwise_conv2d", (1, channels, pixels, wide, width, width), kwargs
-
-
-def depthwise_layers(seed: int) -> Iterator[Shape]:
-    """Yield depthwise convolutions without end. The seed decides them."""
-    s = Sizes(np.random.default_rng(seed))
-    while True:
-        yield depthwise_layer(s)
 
 
 def winograd_layer(s: Sizes) -> Shape:
@@ -280,13 +259,6 @@ def winograd_layer(s: Sizes) -> Shape:
             return "conv2d_winograd", sizes, kwargs | {"weights": "packed"}
 
 
-def winograd_layers(seed: int) -> Iterator[Shape]:
-    """Yield convolutions for Winograd's algorithm without end. The seed decides them."""
-    s = Sizes(np.random.default_rng(seed))
-    while True:
-        yield winograd_layer(s)
-
-
 def grouped_layer(s: Sizes) -> Shape:
     """Choose a convolution in groups, as ResNeXt and RegNet have them."""
     while True:
@@ -298,8 +270,12 @@ def grouped_layer(s: Sizes) -> Shape:
             return "group_conv2d", (1, channels, pixels, pixels, channels, width, width, groups), kwargs
 
 
-def grouped_layers(seed: int) -> Iterator[Shape]:
-    """Yield convolutions in groups without end. The seed decides them."""
-    s = Sizes(np.random.default_rng(seed))
-    while True:
-        yield grouped_layer(s)
+def in_turns(*kinds: Callable[[Sizes], Shape]) -> Callable[[int], Iterator[Shape]]:
+    """Make the function that yields shapes of these kinds without end, of each in turn; a seed decides them."""
+
+    def endless(seed: int) -> Iterator[Shape]:
+        s = Sizes(np.random.default_rng(seed))
+        while True:
+            yield from (kind(s) for kind in kinds)
+
+    return endless

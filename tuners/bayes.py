@@ -303,7 +303,7 @@ class BayesTuner(LearnedTuner):
 def optimistic_batch(
     posterior: Posterior, n: int, rng: np.random.Generator, *, boldness: float, careful: bool = True
 ) -> Places:
-    """Places of `n` different rows, each the one of lowest `mean - b * deviation` after those before it.
+    """Choose `n` different rows, each the one of lowest `mean - b * deviation` after those before it.
 
     The first is the one that looks fastest, b = 0, if the batch is `careful`: exploring must not keep from using what
     is known already. Each other draws its own b, exponential with mean `boldness`, so that a batch has careful and bold
@@ -322,7 +322,7 @@ def optimistic_batch(
 
 
 def improving_batch(posterior: Posterior, n: int, least: float) -> Places:
-    """Places of `n` different rows, each the one that is expected to be better by most than the `least` target so far.
+    """Choose `n` different rows, each the one that is expected to be better by most than the `least` target so far.
 
     Jones et al., "Efficient Global Optimization of Expensive Black-Box Functions" (Journal of Global Optimization 13,
     1998). Where batches have a single member, this explores more than the lowest mean does.

@@ -139,7 +139,7 @@ class Evolution:
 
 
 def selected(scores: Floats, n: int, rng: np.random.Generator) -> Places:
-    """Places of `n` parents, each drawn with probability proportional to the exponential of its standardised score.
+    """Draw `n` parents, each with probability proportional to the exponential of its standardised score.
 
     Boltzmann selection (de la Maza and Tidor, "An Analysis of Selection Procedures", ICGA 1993): it has a meaning
     whatever numbers a cost model gives.

@@ -168,7 +168,7 @@ def test_a_select_whose_tests_bound_the_index_needs_no_other_one(size: int, test
 
 @pytest.mark.parametrize("divides", [False, True], ids=["a load", "a division"])
 def test_what_the_condition_of_a_select_reads_needs_its_own_test(divides: bool) -> None:
-    """Its tests bound the index of the element, not what they read, or divide by."""
+    """Check that a condition which reads memory or divides has a guard; it protects the chosen element alone."""
     a, mask = te.placeholder((3,), name="A"), te.placeholder((14,), name="mask")
     zero = te.const(0, "float32")
     y = te.compute(

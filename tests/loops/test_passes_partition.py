@@ -110,7 +110,7 @@ def test_sums_in_memory_have_fewer_lanes_in_place_of_a_mask(golden: Any) -> None
 @pytest.mark.parametrize(("scope", "expected"), [("global", [3]), ("local", [4])])
 @pytest.mark.parametrize("first", [0, 1])
 def test_only_sums_that_are_not_local_have_fewer_lanes(scope: str, expected: list[int], first: int) -> None:
-    """Lanes that are left out at the front are masked."""
+    """Leave out the last lane or the first: the first one stays a mask."""
     k, i = Var("k"), Var("i")
     x, y, total = Buffer("X", (5, 4), "int32"), Buffer("Y", (4,), "int32"), Buffer("T", (4,), "int32", scope)
     added = Store(total, (i,), add(Load(total, (i,)), Load(x, (k, i))))

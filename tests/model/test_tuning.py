@@ -445,9 +445,10 @@ def test_layouts_and_fusion_are_decided_by_measurements(monkeypatch: pytest.Monk
 def test_of_the_best_two_variants_the_faster_module_wins(
     others: float, whole: list[float], name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Channels first have one kernel, whose last dimension is 6; channels last have two besides, of `others` seconds.
+    """Time variants of one kernel, with channels first, and of two more, with channels last, of `others` seconds.
 
-    Two of 1% are not enough for the sums of seconds to prefer channels first, two of 5% are.
+    The kernel's last dimension is 6 with channels first. Two of 1% are not enough for the sums of seconds to prefer
+    these, two of 5% are.
     """
     runs: list[int] = []
 
@@ -479,7 +480,7 @@ def test_of_the_best_two_variants_the_faster_module_wins(
 
 
 def test_a_model_that_ran_has_finals_beside_one_that_did_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other one's output has 3 columns, and its product cannot be measured."""
+    """Refuse to measure the product of the other one, whose output has 3 columns."""
     finals: list[list[str]] = []
 
     def first(self: Finals, graphs: Sequence[Graph], finalists: Any) -> dict[int, Any]:

@@ -53,7 +53,7 @@ def made(*, prefers: bool = True, excludes: bool = False, name: str = "preferrin
 
 @pytest.fixture(params=["tune", "session"])
 def search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Search:
-    """A search with `Backwards`, in which configurations cost more the later they come in their space."""
+    """Make a search with `Backwards`, in which configurations cost more the later they come in their space."""
 
     def factory(options: Any, **given: Any) -> Any:
         return lambda task, **more: ArtificialMeasurer(lambda config: 1.0 + config.index)

@@ -176,7 +176,7 @@ def test_counting_what_is_too_much_to_count_is_none(monkeypatch):
 
 @pytest.mark.parametrize("values", [20, 2000])
 def test_questions_are_asked_in_order_and_answered_as_one_by_one(values):
-    """The last constraint has no table of answers for 2,000 values; for 20, all constraints have one."""
+    """Ask with tables of answers for all constraints (20 values), and with none for the last one (2,000)."""
     asked = []
     space = ConfigSpace()
     space.define_knob("a", list(range(12)))

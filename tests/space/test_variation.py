@@ -92,7 +92,7 @@ def test_a_hidden_single_move_is_found():
 
 
 def test_rare_valid_moves_are_equally_likely():
-    """Two of the 39 moves are valid: few rows find one at once."""
+    """Count moves where 2 of 39 are valid, so that few rows find one at once."""
     space, rng = ConfigSpace(), np.random.default_rng(0)
     space.define_knob("a", [f"value {number}" for number in range(40)])
     space.add_constraint(lambda c: c["a"].val in ("value 0", "value 7", "value 23"), reads=("a",), message="three")

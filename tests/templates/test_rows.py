@@ -92,7 +92,7 @@ def test_loops_over_rows_fill_vectors(name: str, cpu: str, register: str) -> Non
 def test_single_rows_that_the_second_cache_does_not_hold_are_prefetched(
     name: str, columns: int, loop: str, of_output: str
 ) -> None:
-    """The next row while one is written; the row of the output in the pass that has the time."""
+    """Check the loops that fetch the next row, while one is written, and the row of the output."""
     for n, is_ahead in (16, False), (8192, True):
         task = pb.create_task(name, args=(n, columns), target=TARGET)
         shown = task.show_ir(task.space.get(0))
@@ -106,7 +106,7 @@ def test_single_rows_that_the_second_cache_does_not_hold_are_prefetched(
 
 @pytest.mark.parametrize(("columns", "loop"), [(40, "j.outer"), (2000, "j.outer"), (4096, "k.outer")])
 def test_a_pass_over_a_much_shorter_row_does_not_fetch_the_output(columns: int, loop: str) -> None:
-    """Its lines would come in a burst."""
+    """Check the loop that fetches the output: in a short one, the lines would come in a burst."""
     x, y = te.placeholder((8192, 4096), name="X"), te.placeholder((8192, columns), name="Y")
     k = te.reduce_axis((0, columns), name="k")
     total = te.compute((8192,), lambda i: te.sum(y[i, k], axis=k), name="total")

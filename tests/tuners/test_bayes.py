@@ -82,7 +82,10 @@ def test_without_programs_batches_begin_with_one() -> None:
 
 
 def test_the_first_ones_are_spread_over_the_space() -> None:
-    """In a space of two knobs, the farthest configuration from all of them is nearer than from as many random ones."""
+    """Compare them with as many random ones, in a space of two knobs.
+
+    The configuration that is farthest from all of them is nearer than with random ones.
+    """
     space = ConfigSpace()
     for name in "ab":
         space.define_knob(name, range(32))

@@ -14,7 +14,7 @@ from pegbox.tuners.surrogates.gaussian_process import DIGITS
 
 
 def informative_places(covariance: Floats, n: int, *, noise: float, known: int = 0) -> Places:
-    """Places of at most `n` points, each the one whose measurement leaves the least variance after those before it.
+    """Choose at most `n` points, each the one whose measurement leaves the least variance after those before it.
 
     The variance is the mean over all points, whose prior `covariance` is given, (m, m). A measurement has the variance
     `noise`; the first `known` points have one already. So a point amid many others comes before one at the border.
