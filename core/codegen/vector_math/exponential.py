@@ -144,11 +144,16 @@ def exp2(x: VectorValue) -> VectorValue:
     if x.fills_avx512:
         r = x.fraction(0)
         return (r * polynomial(r, fmt.exp2_ratio) + 1.0).scaled(x - r)
-    magic = fmt.round_magic + 2 * fmt.bias
-    clamped = _within_range_of_exp2(x)
-    shifted = clamped + magic
-    r = clamped - (shifted - magic)
-    return scale(r * polynomial(r, fmt.exp2_ratio), shifted.bits())
+    return scale(*_split_exponent(_within_range_of_exp2(x), factors=2))
+
+
+def _split_exponent(x: VectorValue, *, factors: int = 1, less: int = 0) -> tuple[VectorValue, VectorValue]:
+    """Split 2^x = 2^n 2^r with |r| <= 1/2 into 2^r - 1 and an integer as that of `reduce`."""
+    fmt = FORMATS[x.element]
+    magic = fmt.round_magic + factors * fmt.bias - less
+    shifted = x + magic
+    r = x - (shifted - magic)
+    return r * polynomial(r, fmt.exp2_ratio), shifted.bits()
 
 
 def _within_range_of_exp2(x: VectorValue) -> VectorValue:
@@ -200,10 +205,7 @@ def gate2(a: VectorValue, b: VectorValue) -> VectorValue:
     if x.fills_avx512:
         return a / (exp2(x) + 1.0)
     inside = x.at_most(fmt.bias + 1.0).at_least(2.0 - fmt.bias)
-    magic = fmt.round_magic + fmt.bias - 1
-    shifted = inside + magic
-    r = inside - (shifted - magic)
-    return a / (_twice(r * polynomial(r, fmt.exp2_ratio), shifted.bits()) + 1.0)
+    return a / (_twice(*_split_exponent(inside, less=1)) + 1.0)
 
 
 def _twice(less_one: VectorValue, biased: VectorValue) -> VectorValue:
