@@ -55,9 +55,7 @@ def main() -> int:
     parser.add_argument("--suites", default=",".join(SUITES))
     parser.add_argument("--tuners", default=",".join((*OURS, *THEIRS)))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument(
-        "--trials", type=int, default=max(BUDGETS), help="the length of the runs (default: %(default)s)"
-    )
+    parser.add_argument("--trials", type=int, default=max(BUDGETS), help="the length of runs")
     parser.add_argument("--jobs", default="1", help="runs at a time")
     parser.add_argument("--minutes", type=float, default=math.inf, help="start no further seed of a suite after this")
     parser.add_argument("--experience", action="store_true", help="make the runs with experience")

@@ -16,7 +16,6 @@ from pegbox.tuners.optimizers.library_tuner import FiniteCosts, LibraryTuner
 from pegbox.tuners.optimizers.parameters import Parameter
 from pegbox.tuners.rows import Digits
 
-
 LEAVES = 4096
 """The most leaves of a tree, more than there are trials. By default scikit-learn makes room for 2^20 in each tree, and
 zeroes it: half of the time of a trial."""
