@@ -47,9 +47,9 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
     for tensor in (of.top, of.total):
         s[tensor].vectorize(s[tensor].op.reduce_axis[0])
     by_keys = _schedule_weights(p, blocks, s, of)
-    rows = blocks.mr if blocks.streams(p) else p.lanes
-    if blocks.rows >= rows > 1:
-        _lanes(s[of.take], s[of.take].op.axis[-1], rows, rows)
+    together = blocks.mr if blocks.streams(p) else p.lanes
+    if blocks.rows >= together > 1:
+        _lanes(s[of.take], s[of.take].op.axis[-1], together, together)
     s[of.parts].compute_at(tiled, tile)
     _schedule_parts(cfg, p, blocks, s, of, by_keys)
     return s
