@@ -17,6 +17,9 @@ from pegbox.templates.attention_space import Blocks
 from pegbox.templates.attention_stages import Stages
 from pegbox.templates.register_tile import write_out
 
+_ALIAS = 4096
+"""The bytes between elements that go to the same places of the first cache."""
+
 
 def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -> te.TESchedule:
     """Schedule all stages."""
@@ -32,21 +35,23 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
     if of.scaled is not None:
         s[of.scaled].compute_at(s[of.out], block)
         _lanes(s[of.scaled], s[of.scaled].op.axis[-1], p.lanes, p.d)
-    for tensor in (of.scores, of.tops, of.top, of.weight, of.totals, of.total, of.take):
+    within = tile if blocks.streams(p) else t
+    for tensor in (of.scores, of.tops, of.top):
         s[tensor].compute_at(tiled, t)
+    for tensor in (of.weight, of.totals, of.total, of.take):
+        s[tensor].compute_at(tiled, within)
     for stage in s.stages:
         if stage.op.name.endswith("_first"):
             stage.compute_inline()
-    _schedule_scores(cfg, p, blocks, s, of)
-    for tensor in (of.tops, of.totals):
-        _schedule_vectors(blocks, s[tensor])
+    _schedule_tops(p, blocks, s[of.tops], s[of.scores], _schedule_scores(cfg, p, blocks, s, of))
     for tensor in (of.top, of.total):
         s[tensor].vectorize(s[tensor].op.reduce_axis[0])
-    _lanes(s[of.weight], s[of.weight].op.axis[-1], p.lanes, blocks.keys)
-    if blocks.rows >= p.lanes:
-        _lanes(s[of.take], s[of.take].op.axis[-1], p.lanes, p.lanes)
+    by_keys = _schedule_weights(p, blocks, s, of)
+    together = blocks.mr if blocks.streams(p) else p.lanes
+    if blocks.rows >= together > 1:
+        _lanes(s[of.take], s[of.take].op.axis[-1], together, together)
     s[of.parts].compute_at(tiled, tile)
-    _schedule_parts(cfg, p, s, of)
+    _schedule_parts(cfg, p, blocks, s, of, by_keys)
     return s
 
 
@@ -124,9 +129,13 @@ def _schedule_tiles(p: Attention, blocks: Blocks, stage: te.Stage, i: te.IterVar
     return co
 
 
-def _schedule_scores(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> None:
+def _schedule_scores(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
+    """Schedule register tiles of scores; return the loop around one."""
     stage, tile = s[of.scores], s[of.raw]
     *lead, i, j = stage.op.axis
+    if blocks.keys * p.itemsize % _ALIAS == 0:
+        for each in [stage] if blocks.streams(p) else [stage, s[of.weight]]:
+            each.storage_align(i if each is stage else each.op.axis[-2], blocks.keys, p.lanes)
     io, ii = stage.split(i, factor=blocks.mr)
     jo, ji = stage.split(j, factor=blocks.width)
     stage.pragma(jo, "loop_partition_hint")  # masks and narrower tiles are for the last keys alone
@@ -147,25 +156,69 @@ def _schedule_scores(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te
         tile.reorder(ro, ri, i, j, lanes)
         write_out(tile, lanes, (ri, i, j))
     tile.compute_at(stage, io)
+    return io
 
 
-def _schedule_vectors(blocks: Blocks, stage: te.Stage) -> None:
-    """Reduce the vectors of several rows side by side: one row would wait for each of its steps."""
-    *lead, i, lanes = stage.op.axis
+def _schedule_tops(p: Attention, blocks: Blocks, stage: te.Stage, scores: te.Stage, tile: te.IterVar) -> None:
+    """Compare the scores of each register tile as soon as it is done; tiles of less than a vector have to wait."""
+    t, b, x, i, lanes = stage.op.axis
     (j,) = stage.op.reduce_axis
     io, ii = stage.split(i, factor=blocks.mr)
-    stage.reorder(*lead, io, j, ii, lanes)
-    write_out(stage, lanes, (ii,))
+    if not blocks.is_packed:
+        stage.reorder(t, b, x, io, j, ii, lanes)
+        write_out(stage, lanes, (ii,))
+        return
+    jo, ji = stage.split(j, factor=blocks.width // p.lanes)
+    stage.reorder(stage.fuse(t, b), x, jo, io, ji, ii, lanes)
+    write_out(stage, lanes, (ji, ii))
+    stage.merge(io, scores, tile)
 
 
-def _schedule_parts(cfg: pb.TemplateConfig, p: Attention, s: te.TESchedule, of: Stages) -> None:
+def _schedule_weights(p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
+    """Schedule the weights and their sums, a vector of each of some rows at a time; return the loop over vectors.
+
+    One row would wait for each of its steps.
+    """
+    weight, totals = s[of.weight], s[of.totals]
+    b, x, i, j = weight.op.axis
+    io, ii = weight.split(i, factor=blocks.mr)
+    jo, lanes = weight.split(j, factor=p.lanes)
+    weight.reorder(b, x, io, jo, ii, lanes)
+    write_out(weight, lanes, (ii,))
+    t, b, x, i, lanes = totals.op.axis
+    (j,) = totals.op.reduce_axis
+    io, ii = totals.split(i, factor=blocks.mr)
+    totals.reorder(totals.fuse(t, b), x, io, j, ii, lanes)
+    write_out(totals, lanes, (ii,))
+    totals.merge(j, weight, jo)
+    return jo
+
+
+def _schedule_parts(
+    cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages, by_keys: te.IterVar
+) -> None:
+    """Schedule the products with the values.
+
+    Where a register tile has all columns, the weights of the next keys are computed between its steps: units that add
+    have nothing else to do, and nothing waits for a result.
+    """
     stage = s[of.parts]
-    *_, i, c = stage.op.axis
+    t, b, x, i, c = stage.op.axis
     (j,) = stage.op.reduce_axis
     cv, lanes = stage.split(c, factor=p.lanes)
-    jo, ji = stage.split(j, factor=cfg["unroll"].val)
-    stage.reorder(jo, ji, i, cv, lanes)
-    write_out(stage, lanes, (ji, i, cv))
+    if not blocks.streams(p):
+        jo, ji = stage.split(j, factor=cfg["unroll"].val)
+        stage.reorder(jo, ji, i, cv, lanes)
+        write_out(stage, lanes, (ji, i, cv))
+        return
+    jw, j = stage.split(j, factor=p.lanes)
+    jo, ji = stage.split(j, factor=min(cfg["unroll"].val, p.lanes))
+    io, ii = stage.split(i, factor=blocks.mr)
+    stage.reorder(stage.fuse(t, b), x, io, jw, jo, ji, ii, cv, lanes)
+    write_out(stage, lanes, (ji, ii, cv))
+    stage.merge(jw, s[of.weight], by_keys)
+    if blocks.keys > p.lanes:
+        s[of.weight].double_buffer()
 
 
 def _lanes(stage: te.Stage, axis: te.IterVar, lanes: int, extent: int) -> None:
