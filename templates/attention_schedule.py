@@ -128,7 +128,7 @@ def _schedule_made(
 def _schedule_tiles(
     p: Attention, blocks: Blocks, stage: te.Stage, i: te.IterVar, c: te.IterVar
 ) -> tuple[te.IterVar, te.IterVar]:
-    """Cut the innermost loops over rows and columns into register tiles; return the loops over rows of them, and tiles."""
+    """Cut the innermost loops over rows and columns into register tiles; return loops over rows of them, and tiles."""
     io, ii = stage.split(i, factor=blocks.mr)
     co, ci = stage.split(c, factor=blocks.columns)
     cv, lanes = stage.split(ci, factor=p.lanes)

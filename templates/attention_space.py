@@ -125,9 +125,7 @@ def _first(p: Attention, packed: bool) -> _First:
             if _fits(p, mr, v) and (not _needs_balance(p) or (is_balanced(mr, v) and mr * v >= min(LATENCY, p.rows))):
                 size = _keys(p, block, _step(p, v, packed=packed))
                 near = [n for n in tiles if n == 1 or _is_near(p, mr * n, size)]
-                softmax, n = min(
-                    (_softmax(p, mr, n, size, streams=_streams(p, size), keeps=c * p.lanes < p.d_v), n) for n in near
-                )
+                softmax, n = min((_softmax(p, mr, n, size, keeps=c * p.lanes < p.d_v), n) for n in near)
                 total = _products(p, mr, c) + _scores(p, mr, v, size, packed=packed) + softmax
                 found.append((total, mr * n, -v, -c, mr, n, block))
     _, _, v, c, mr, n, block = min(found)
@@ -183,9 +181,13 @@ def _scores(p: Attention, mr: int, vectors: int, keys: int, *, packed: bool) -> 
     return total * _seen(p, keys) / keys
 
 
-def _softmax(p: Attention, mr: int, tiles: int, keys: int, *, streams: bool, keeps: bool) -> float:
-    """Estimate the time of exponentials, and of rescaling after each block of keys."""
-    rows = mr * tiles
+def _softmax(p: Attention, mr: int, tiles: int, keys: int, *, keeps: bool) -> float:
+    """Estimate the time of exponentials, and of rescaling after each block of keys.
+
+    Args:
+        keeps: further tiles of the output need the weights, where the first one computes them.
+    """
+    rows, streams = mr * tiles, _streams(p, keys)
     seen = _seen(p, keys, rows)
     buffers, each = (1 + keeps, _STREAMED + keeps * _KEEPING) if streams else (2, _SOFTMAX)
     spilled = _SPILLED if buffers * rows * keys * p.itemsize > p.target.caches.l1 else 0.0

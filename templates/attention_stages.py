@@ -255,12 +255,13 @@ def _combined(
     """
     count, rows, first = parts.shape[0], (*parts.shape[1:-1], p.d_v), parts.shape[-1]
 
-    def part(*at: te.Expr) -> Any:
+    def part(*at: Any) -> Any:
         *row, c = at
         return parts(*at) if rest is None else te.if_then_else(c < first, parts(*at), rest(*row, c - first))
 
     if keep is None:
-        return te.compute(rows, lambda *at: part(te.const(0, "int64"), *at) * take(0, *at[:-1]), name="R")
+        only: te.Tensor = te.compute(rows, lambda *at: part(0, *at) * take(0, *at[:-1]), name="R")
+        return only
     t = te.reduce_axis((0, count), name="t")
 
     def element(b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> Any:
