@@ -57,8 +57,9 @@ class TEScheduleBase:
             members = [mine[id(stage)] for stage in group.stages]
             mine[id(group)] = replace(group, stages=members, group=around, steps=group.steps.copy())
         for each in [*other.stages, *(mine[id(group)] for group in self.groups)]:
-            if isinstance(each.attach, At):
-                each.steps[PLACE] = each.steps[PLACE].mapped(lambda value: mine.get(id(value), value))
+            for subject, step in each.steps.items():
+                if any(id(value) in mine for value in step.args):
+                    each.steps[subject] = step.mapped(lambda value: mine.get(id(value), value))
         for stage in other.stages:
             stage.group = None if stage.group is None else mine[id(stage.group)]
         return other

@@ -164,6 +164,46 @@ def tile(
     return xo, yo, xi, yi
 
 
+@te_method
+def merge(stage: StageBase, loop: IterVar, other: StageBase, other_loop: IterVar) -> None:
+    """Run the iterations of a loop together with those of a loop of another stage, which is computed in the same place.
+
+    The loops around the two, up to those that they share, are merged too. So a sum takes the elements of a producer
+    that has other consumers as well, while they are in registers.
+
+    Before `s[S].merge(k_outer, s[B], j_outer)`::
+
+        for j_outer in range(4):
+            for j_inner in range(16):
+                B[j_outer * 16 + j_inner] = exp(A[j_outer * 16 + j_inner])
+        S[0] = 0.0
+        for k_outer in range(4):
+            for k_inner in range(16):
+                S[0] = S[0] + B[k_outer * 16 + k_inner]
+
+    After::
+
+        S[0] = 0.0
+        for m in range(4):
+            for j_inner in range(16):
+                B[m * 16 + j_inner] = exp(A[m * 16 + j_inner])
+            for k_inner in range(16):
+                S[0] = S[0] + B[m * 16 + k_inner]
+
+    Raises:
+        ScheduleError: they are not loops of two stages; when lowered: the loops, or those around them, differ in
+            their iterations or are not serial, a statement between them cannot move, or an iteration would need what a
+            later one makes.
+    """
+    stage.position(loop)
+    if not isinstance(other, StageBase):
+        raise ScheduleError(f"{value_text(other)} is not a stage", "give the producer's, as s[B]")
+    if other is stage:
+        raise ScheduleError(f"both are loops of {stage.op.name}", "give a loop of another stage, or fuse the two")
+    other.position(other_loop)
+    record(stage, ("merge", loop), "merge", loop, other, other_loop)
+
+
 def _hand_on_pragmas(stage: StageBase, old: IterVar, new: IterVar) -> None:
     """Move a pragma, which applies to a whole nest, to the outermost loop that its loop becomes."""
     for subject in [each for each in stage.steps if each[0] == "pragma" and each[1] is old]:
@@ -211,6 +251,32 @@ def replay_order(replay: ReplayState, stage: StageBase) -> None:
 def _reorder(sch: Schedule, block: BlockRef, order: list[LoopRef]) -> None:
     if order and list(sch.get_loops(block)[-len(order) :]) != order:
         sch.reorder(*order)
+
+
+def replay_merge(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    """Merge loops when every stage has its place; all stages then have the new loops."""
+    loop, other, other_loop = step.args
+    refs = [_present(replay, each, iv) for each, iv in ((other, other_loop), (stage, loop))]
+    sch, blocks = replay.sch, [replay.block(each) for each in (other, stage)]
+    before = [ref for block in blocks for ref in sch.get_loops(block)]
+    sch.merge(*refs)
+    renamed = dict(zip(before, (ref for block in blocks for ref in sch.get_loops(block)), strict=True))
+    for live in replay.loops.values():
+        live.update({iv: renamed.get(ref, ref) for iv, ref in live.items()})
+
+
+def _present(replay: ReplayState, stage: StageBase, loop: IterVar) -> LoopRef:
+    """Return the present loop of a stage.
+
+    Raises:
+        ScheduleError: it became another one, or the stage has no loops.
+    """
+    ref = replay.loops.get(id(stage), {}).get(loop)
+    if ref is None:
+        remedy = f"merge a loop that is there: {stage.loop_names()}" if stage in replay.stages else "give one of this"
+        why = "is not there any more" if stage in replay.stages else "belongs to another schedule"
+        raise ScheduleError(f"merge: the loop {loop.name} of {stage.op.name} {why}", remedy)
+    return ref
 
 
 def least(a: int, b: int) -> int:
