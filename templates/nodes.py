@@ -71,18 +71,19 @@ def depthwise_conv2d(node: Node, constants: Constants, target: Target) -> NodeTa
 def group_conv2d(node: Node, constants: Constants, target: Target) -> NodeTask | None:
     """Return the task of a convolution in groups whose image has its channels last, and of what follows pointwise.
 
-    Its filters are constants in the layout HWIO.
+    Its filters have the layout HWIO; constants are packed.
     """
     first = _first(node, "Conv", {*_CONVOLUTION, "weights"})
     if first is None or len(first.inputs[0].shape) != 4:
         return None
     image, _, arguments = _images(first)
-    kh, kw, inner, outputs = first.inputs[1].shape
+    w = first.inputs[1]
+    kh, kw, inner, outputs = w.shape
     group = first.attributes["group"]
     if group == 1 or (inner == 1 and outputs == group) or first.attributes["weights"] != "HWIO":
         return None
-    arguments |= {"groups": group, "weights": "HWIO"}
-    return _product_task(node, "group_conv2d", (*image, outputs, kh, kw), arguments, target, ((), ""))
+    arguments |= {"groups": group, "weights": "packed" if w in constants else "HWIO"}
+    return _product_task(node, "group_conv2d", (*image, outputs, kh, kw), arguments, target, (w.shape, "HWIO"))
 
 
 def _images(first: Node) -> tuple[tuple[int, ...], list[int], dict[str, Any]]:

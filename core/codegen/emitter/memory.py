@@ -9,7 +9,7 @@ from __future__ import annotations
 from pegbox.codegen.emitter import transposition
 from pegbox.codegen.emitter.alternate_elements import alternate_elements
 from pegbox.codegen.emitter.frame import Frame, Value
-from pegbox.codegen.emitter.index import Index, Terms, splat, vector
+from pegbox.codegen.emitter.index import Index, Terms, splat, value_range, vector
 from pegbox.codegen.emitter.lanes import Chunk, Offsets, Pattern, pattern
 from pegbox.codegen.emitter.lltypes import align, int_vector, memory, memory_suffix, register
 from pegbox.codegen.targets import features
@@ -272,16 +272,22 @@ def store(frame: Frame, buffer: Buffer, where: Index, value: Value, chunk: Chunk
             return
         text = frame.op(f"shufflevector {ty} {text}, {ty} poison, <{count} x i32> {int_vector(backwards, 32)}")
     elif chunk.mask is not None:
-        if not (frame.buffers[buffer].private and not where.terms and 0 <= start <= buffer.size - count):
+        if not (frame.buffers[buffer].private and _is_inside(frame, buffer, where)):
             text = _to_memory(frame, buffer, text, count)
             place = "ptr", pointer(frame, buffer, where.terms, start)
             _store_masked(frame, "store", buffer, place, chunk.mask, count, text)
             return
-        # LLVM lifts no alloca into registers that a masked store touches: in a private tile, at a constant place, the
-        # value is blended with the old one.
+        # LLVM lifts no alloca into registers that a masked store touches, and a processor waits for such a store when
+        # it loads the vector again: in a private buffer, the value is blended with the old one.
         old = _load_plain(frame, buffer, where.terms, start, count)
         text = frame.op(f"select <{count} x i1> {chunk.mask}, {ty} {text}, {ty} {old}")
     _store_plain(frame, buffer, where.terms, start, count, text)
+
+
+def _is_inside(frame: Frame, buffer: Buffer, where: Index) -> bool:
+    """Decide if all lanes, those of dead ones too, are elements of the buffer."""
+    bounds = value_range(frame, where)
+    return bounds is not None and bounds[0] >= 0 and bounds[1] < buffer.size
 
 
 def _store_masked(

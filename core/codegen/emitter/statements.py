@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from pegbox.codegen.emitter import arithmetic, memory, partial_vector, reductions
+from pegbox.codegen.emitter.call_groups import call_groups
 from pegbox.codegen.emitter.expressions import address, evaluate, narrowed
 from pegbox.codegen.emitter.frame import Frame, Pointer, Value
 from pegbox.codegen.emitter.function_text import Level, identifier
@@ -221,8 +222,10 @@ class Writer:
             where = address(self.frame, stmt, SCALAR)
             memory.store(self.frame, stmt.buffer, where, evaluate(self.frame, stmt.value, SCALAR), SCALAR)
         elif not reductions.write(self.frame, stmt, self.chunks):
-            for chunk in partial_vector.write(self.frame, stmt, self.chunks):
-                self._store_lanes(stmt, chunk)
+            left = partial_vector.write(self.frame, stmt, self.chunks)
+            for group in call_groups(self.frame, stmt.value, left):
+                for chunk in group:
+                    self._store_lanes(stmt, chunk)
         self.frame.module.check_length(self.frame.text, self.frame.unrolling)
 
     def _evaluate(self, stmt: Evaluate) -> None:
