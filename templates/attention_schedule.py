@@ -26,19 +26,19 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
     s = te.create_schedule(of.out.op)
     block, rows, columns = _schedule_out(cfg, p, blocks, s, of)
     if blocks.count(p) > 1:
-        tiled, (t, tile) = s[of.made], _schedule_made(p, blocks, s, of)
+        tiled, (t, row, tile) = s[of.made], _schedule_made(p, blocks, s, of)
         s[of.made].compute_at(s[of.out], block)
         _lanes(s[of.out], columns, p.lanes, p.d_v)
     else:
-        tiled, t, tile = s[of.out], block, _schedule_tiles(p, blocks, s[of.out], rows, columns)
+        tiled, t, (row, tile) = s[of.out], block, _schedule_tiles(p, blocks, s[of.out], rows, columns)
         s[of.made].compute_inline()
     if of.scaled is not None:
         s[of.scaled].compute_at(s[of.out], block)
         _lanes(s[of.scaled], s[of.scaled].op.axis[-1], p.lanes, p.d)
-    within = tile if blocks.streams(p) else t
+    within = row if blocks.streams(p) else t
     for tensor in (of.scores, of.tops, of.top):
         s[tensor].compute_at(tiled, t)
-    for tensor in (of.weight, of.totals, of.total, of.take):
+    for tensor in (of.weight, *([] if of.kept is None else [of.kept]), of.totals, of.total, of.take):
         s[tensor].compute_at(tiled, within)
     for stage in s.stages:
         if stage.op.name.endswith("_first"):
@@ -50,8 +50,12 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
     together = blocks.mr if blocks.streams(p) else p.lanes
     if blocks.rows >= together > 1:
         _lanes(s[of.take], s[of.take].op.axis[-1], together, together)
-    s[of.parts].compute_at(tiled, tile)
+    s[of.parts].compute_at(tiled, row if blocks.streams(p) else tile)
     _schedule_parts(cfg, p, blocks, s, of, by_keys)
+    if of.rest is not None:
+        tiled.pragma(tile, "loop_partition_hint")
+        s[of.rest].compute_at(tiled, row)
+        _schedule_rest(cfg, p, blocks, s, of.rest)
     return s
 
 
@@ -110,23 +114,27 @@ def _schedule_packing(
         threads.share(cfg, packing, packing.fuse(*panels))
 
 
-def _schedule_made(p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> tuple[te.IterVar, te.IterVar]:
-    """Schedule the sums over blocks; return the loop over blocks of keys, and the one around a register tile."""
+def _schedule_made(
+    p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages
+) -> tuple[te.IterVar, te.IterVar, te.IterVar]:
+    """Schedule the sums over blocks; return the loops over blocks of keys, rows of register tiles, and tiles."""
     stage = s[of.made]
     b, x, i, c = stage.op.axis
     (t,) = stage.op.reduce_axis
     stage.reorder(b, x, t, i, c)
-    return t, _schedule_tiles(p, blocks, stage, i, c)
+    return t, *_schedule_tiles(p, blocks, stage, i, c)
 
 
-def _schedule_tiles(p: Attention, blocks: Blocks, stage: te.Stage, i: te.IterVar, c: te.IterVar) -> te.IterVar:
-    """Cut the innermost loops over rows and columns into register tiles; return the loop around one."""
+def _schedule_tiles(
+    p: Attention, blocks: Blocks, stage: te.Stage, i: te.IterVar, c: te.IterVar
+) -> tuple[te.IterVar, te.IterVar]:
+    """Cut the innermost loops over rows and columns into register tiles; return loops over rows of them, and tiles."""
     io, ii = stage.split(i, factor=blocks.mr)
     co, ci = stage.split(c, factor=blocks.columns)
     cv, lanes = stage.split(ci, factor=p.lanes)
     stage.reorder(io, co, ii, cv, lanes)
     write_out(stage, lanes, (cv,))
-    return co
+    return io, co
 
 
 def _schedule_scores(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
@@ -134,8 +142,9 @@ def _schedule_scores(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te
     stage, tile = s[of.scores], s[of.raw]
     *lead, i, j = stage.op.axis
     if blocks.keys * p.itemsize % _ALIAS == 0:
-        for each in [stage] if blocks.streams(p) else [stage, s[of.weight]]:
-            each.storage_align(i if each is stage else each.op.axis[-2], blocks.keys, p.lanes)
+        whole = of.kept if blocks.streams(p) else of.weight
+        for each in (stage, *([] if whole is None else [s[whole]])):
+            each.storage_align(each.op.axis[-2], blocks.keys, p.lanes)
     io, ii = stage.split(i, factor=blocks.mr)
     jo, ji = stage.split(j, factor=blocks.width)
     stage.pragma(jo, "loop_partition_hint")  # masks and narrower tiles are for the last keys alone
@@ -180,17 +189,25 @@ def _schedule_weights(p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages
     One row would wait for each of its steps.
     """
     weight, totals = s[of.weight], s[of.totals]
-    b, x, i, j = weight.op.axis
-    io, ii = weight.split(i, factor=blocks.mr)
-    jo, lanes = weight.split(j, factor=p.lanes)
-    weight.reorder(b, x, io, jo, ii, lanes)
-    write_out(weight, lanes, (ii,))
+    by_keys = _schedule_vectors(p, blocks, weight)
     t, b, x, i, lanes = totals.op.axis
     (j,) = totals.op.reduce_axis
     io, ii = totals.split(i, factor=blocks.mr)
     totals.reorder(totals.fuse(t, b), x, io, j, ii, lanes)
     write_out(totals, lanes, (ii,))
-    totals.merge(j, weight, jo)
+    totals.merge(j, weight, by_keys)
+    if of.kept is not None:
+        s[of.kept].merge(_schedule_vectors(p, blocks, s[of.kept]), weight, by_keys)
+    return by_keys
+
+
+def _schedule_vectors(p: Attention, blocks: Blocks, stage: te.Stage) -> te.IterVar:
+    """Compute a vector of each of some rows at a time; return the loop over vectors."""
+    b, x, i, j = stage.op.axis
+    io, ii = stage.split(i, factor=blocks.mr)
+    jo, lanes = stage.split(j, factor=p.lanes)
+    stage.reorder(b, x, io, jo, ii, lanes)
+    write_out(stage, lanes, (ii,))
     return jo
 
 
@@ -199,17 +216,15 @@ def _schedule_parts(
 ) -> None:
     """Schedule the products with the values.
 
-    Where a register tile has all columns, the weights of the next keys are computed between its steps: units that add
-    have nothing else to do, and nothing waits for a result.
+    Where it streams, the weights of the next keys are computed between the steps of the first register tile of a row:
+    units that add have nothing else to do, and nothing waits for a result.
     """
     stage = s[of.parts]
     t, b, x, i, c = stage.op.axis
     (j,) = stage.op.reduce_axis
     cv, lanes = stage.split(c, factor=p.lanes)
     if not blocks.streams(p):
-        jo, ji = stage.split(j, factor=cfg["unroll"].val)
-        stage.reorder(jo, ji, i, cv, lanes)
-        write_out(stage, lanes, (ji, i, cv))
+        _schedule_sums(cfg, stage, j, [i, cv], lanes)
         return
     jw, j = stage.split(j, factor=p.lanes)
     jo, ji = stage.split(j, factor=min(cfg["unroll"].val, p.lanes))
@@ -219,6 +234,26 @@ def _schedule_parts(
     stage.merge(jw, s[of.weight], by_keys)
     if blocks.keys > p.lanes:
         s[of.weight].double_buffer()
+
+
+def _schedule_sums(
+    cfg: pb.TemplateConfig, stage: te.Stage, j: te.IterVar, tile: list[te.IterVar], lanes: te.IterVar
+) -> None:
+    jo, ji = stage.split(j, factor=cfg["unroll"].val)
+    stage.reorder(jo, ji, *tile, lanes)
+    write_out(stage, lanes, (ji, *tile))
+
+
+def _schedule_rest(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, rest: te.Tensor) -> None:
+    """Schedule the products with the values in all but the first tile of a row of tiles, with kept weights."""
+    tile = s[s.cache_write(rest, "local")]
+    *_, i, c = s[rest].op.axis
+    _, co = _schedule_tiles(p, blocks, s[rest], i, c)
+    tile.compute_at(s[rest], co)
+    *_, i, c = tile.op.axis
+    (j,) = tile.op.reduce_axis
+    cv, lanes = tile.split(c, factor=p.lanes)
+    _schedule_sums(cfg, tile, j, [i, cv], lanes)
 
 
 def _lanes(stage: te.Stage, axis: te.IterVar, lanes: int, extent: int) -> None:

@@ -5,8 +5,8 @@ output. With keys="dot" lanes run along the reduction instead, for few rows, and
 `tiles` × `mr` query rows and at most `block` keys (0: all), rounded up to tiles: its scores stay in the first caches.
 Blocks share the keys evenly.
 
-Tiles of the output that have all columns compute the weights of their keys themselves (`Blocks.streams`), unless blocks
-are so short that the factors after each block would cost more.
+With enough registers, the first tile of a row of tiles of the output computes the weights of its keys itself
+(`Blocks.streams`), unless blocks are so short that the factors after each block would cost more.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ _TILES = (1, 2, 3, 4, 6, 8, 12, 16)
 _BLOCKS = (32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
 _FEW_ROWS = 16  # the most rows for which packing the keys may not pay
 _WHOLE = 2048  # the most keys in a single block
+_ROOMY = 32  # the registers that hold a tile, and what exponentials need
 _LONG = 512  # the fewest keys of a block after which the factors of a few rows at a time cost little
 _PARTIAL = 1.1  # the time of tiles, the last of which has fewer columns
 
 # Times, in those of a multiply-add of vectors:
 _SOFTMAX = 16.0  # of a vector of scores
 _STREAMED = 7.0  # of that between the steps of the products with the values
+_KEEPING = 2.0  # more, if further tiles need the weights
 _SPILLED = 1.5  # more, if the scores have left the first cache
 _WAITING = 24.0  # more, shared by the rows of a tile, if these are few and wait for each step
 _FEW_CHAINS = 4  # the rows of a tile that no longer wait
@@ -72,7 +74,11 @@ class Blocks:
 
     def streams(self, p: Attention) -> bool:
         """Decide whether the weights of some keys are computed between the steps of the products with the values."""
-        return _streams(p, self.columns // p.lanes, self.keys)
+        return _streams(p, self.keys)
+
+    def keeps_weights(self, p: Attention) -> bool:
+        """Decide whether further tiles need the weights that the first tile of the output computes."""
+        return self.streams(p) and self.columns < p.d_v
 
 
 def declare(cfg: pb.TemplateConfig, p: Attention) -> None:
@@ -119,7 +125,7 @@ def _first(p: Attention, packed: bool) -> _First:
             if _fits(p, mr, v) and (not _needs_balance(p) or (is_balanced(mr, v) and mr * v >= min(LATENCY, p.rows))):
                 size = _keys(p, block, _step(p, v, packed=packed))
                 near = [n for n in tiles if n == 1 or _is_near(p, mr * n, size)]
-                softmax, n = min((_softmax(p, mr, n, size, streams=_streams(p, c, size)), n) for n in near)
+                softmax, n = min((_softmax(p, mr, n, size, keeps=c * p.lanes < p.d_v), n) for n in near)
                 total = _products(p, mr, c) + _scores(p, mr, v, size, packed=packed) + softmax
                 found.append((total, mr * n, -v, -c, mr, n, block))
     _, _, v, c, mr, n, block = min(found)
@@ -137,8 +143,8 @@ def _fits(p: Attention, rows: int, vectors: int) -> bool:
     return fits_registers(p.target, rows, vectors) or rows == vectors == 1
 
 
-def _streams(p: Attention, columns: int, keys: int) -> bool:
-    return columns * p.lanes >= p.d_v and (keys >= p.n_k or keys >= _LONG)
+def _streams(p: Attention, keys: int) -> bool:
+    return p.target.vector_registers >= _ROOMY and (keys >= p.n_k or keys >= _LONG)
 
 
 def _step_cost(rows: int, vectors: int) -> float:
@@ -175,11 +181,15 @@ def _scores(p: Attention, mr: int, vectors: int, keys: int, *, packed: bool) -> 
     return total * _seen(p, keys) / keys
 
 
-def _softmax(p: Attention, mr: int, tiles: int, keys: int, *, streams: bool) -> float:
-    """Estimate the time of exponentials, and of rescaling after each block of keys."""
-    rows = mr * tiles
+def _softmax(p: Attention, mr: int, tiles: int, keys: int, *, keeps: bool) -> float:
+    """Estimate the time of exponentials, and of rescaling after each block of keys.
+
+    Args:
+        keeps: further tiles of the output need the weights, where the first one computes them.
+    """
+    rows, streams = mr * tiles, _streams(p, keys)
     seen = _seen(p, keys, rows)
-    buffers, each = (1, _STREAMED) if streams else (2, _SOFTMAX)
+    buffers, each = (1 + keeps, _STREAMED + keeps * _KEEPING) if streams else (2, _SOFTMAX)
     spilled = _SPILLED if buffers * rows * keys * p.itemsize > p.target.caches.l1 else 0.0
     waiting = _WAITING / mr if mr < _FEW_CHAINS and not streams else 0.0
     of_row = seen / p.lanes * (each + spilled + waiting)
