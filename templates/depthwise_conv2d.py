@@ -20,11 +20,11 @@ from pegbox import te
 from pegbox.codegen import Target
 from pegbox.templates import threads
 from pegbox.templates.conv_shape import Conv, Steps, Window, conv_shape
+from pegbox.templates.conv_stages import inside
 from pegbox.templates.conv_stages import plain_depthwise as plain
 from pegbox.templates.depthwise_rows import (
     RowStages,
     copied_image,
-    inside,
     lanes_of_row,
     order_rows,
     place_row,

@@ -16,7 +16,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.templates import threads
 from pegbox.templates.conv_shape import Conv
-from pegbox.templates.conv_stages import padded
+from pegbox.templates.conv_stages import inside, padded
 from pegbox.templates.register_tile import write_out
 
 _HALVING_BITS = 512
@@ -102,12 +102,6 @@ def copied_image(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor) -> te.Tens
         lambda n, c, y, px, x: padded(conv, data, last, n, c, y, x * sx + px),
         name="data_padded",
     )
-
-
-def inside(conv: Conv, axis: int, at: te.Expr) -> list[te.Expr]:
-    """Return the tests that a row (axis 0) or column (1) needs to be one of the image."""
-    before, after = conv.padding[axis], conv.padding_after[axis]
-    return [at >= 0] * (before > 0) + [at < conv.size[axis]] * (after > 0)
 
 
 def order_rows(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages) -> te.IterVar:

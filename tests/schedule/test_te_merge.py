@@ -118,7 +118,7 @@ def test_te_merge_refuses_loops_that_became_others() -> None:
     with pytest.raises(ScheduleError, match=r"runs together with another stage's loop.*merge the resulting loop"):
         s[total].split(total.op.reduce_axis[0], factor=4)
     s[b].split(b.op.axis[1], factor=4)
-    with pytest.raises(ScheduleError, match=r"the loop j of B is not there any more.*j\.outer, j\.inner"):
+    with pytest.raises(ScheduleError, match="j is not a loop of B any more"):
         lower(s, tensors)
 
 
@@ -128,7 +128,7 @@ def test_te_merge_refuses_a_stage_without_loops() -> None:
     s, _ = attached(tensors)
     s[total].merge(total.op.reduce_axis[0], s[b], b.op.axis[1])
     s[b].compute_inline()
-    with pytest.raises(ScheduleError, match="the loop j of B is not there any more"):
+    with pytest.raises(ScheduleError, match="j is not a loop of B any more"):
         lower(s, tensors)
 
 

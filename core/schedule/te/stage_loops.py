@@ -166,41 +166,45 @@ def tile(
 
 @te_method
 def merge(stage: StageBase, loop: IterVar, other: StageBase, other_loop: IterVar) -> None:
-    """Run the iterations of a loop together with those of a loop of another stage, which is computed in the same place.
+    """Run the iterations of a loop together with those of a loop of another stage, which is computed before it.
 
-    The loops around the two, up to those that they share, are merged too. So a sum takes the elements of a producer
-    that has other consumers as well, while they are in registers.
+    The loops around the two, up to those that they share, are merged too. A sum then takes the elements of a producer
+    while they are in registers, and the producer keeps its other consumers.
 
-    Before `s[S].merge(k_outer, s[B], j_outer)`::
+    Before `s[S].merge(k.outer, s[B], j.outer)`::
 
-        for j_outer in range(4):
-            for j_inner in range(16):
-                B[j_outer * 16 + j_inner] = exp(A[j_outer * 16 + j_inner])
-        S[0] = 0.0
-        for k_outer in range(4):
-            for k_inner in range(16):
-                S[0] = S[0] + B[k_outer * 16 + k_inner]
+        for i in range(8):
+            for j.outer in range(4):
+                for j.inner in range(16):
+                    B[j.outer * 16 + j.inner] = A[i, j.outer * 16 + j.inner] * 2.0
+            S[0] = 0.0
+            for k.outer in range(4):
+                for k.inner in range(16):
+                    S[0] = S[0] + B[k.outer * 16 + k.inner]
+            ...
 
     After::
 
-        S[0] = 0.0
-        for m in range(4):
-            for j_inner in range(16):
-                B[m * 16 + j_inner] = exp(A[m * 16 + j_inner])
-            for k_inner in range(16):
-                S[0] = S[0] + B[m * 16 + k_inner]
+        for i in range(8):
+            S[0] = 0.0
+            for m in range(4):
+                for j.inner in range(16):
+                    B[m * 16 + j.inner] = A[i, m * 16 + j.inner] * 2.0
+                for k.inner in range(16):
+                    S[0] = S[0] + B[m * 16 + k.inner]
+            ...
 
     Raises:
-        ScheduleError: they are not loops of two stages; when lowered: the loops, or those around them, differ in
-            their iterations or are not serial, a statement between them cannot move, or an iteration would need what a
+        ScheduleError: they are not loops of these stages; when lowered: the loops, or those around them, differ in
+            their iterations or are not serial, other statements are between them, or an iteration would need what a
             later one makes.
     """
     stage.position(loop)
     if not isinstance(other, StageBase):
         raise ScheduleError(f"{value_text(other)} is not a stage", "give the producer's, as s[B]")
-    if other is stage:
-        raise ScheduleError(f"both are loops of {stage.op.name}", "give a loop of another stage, or fuse the two")
     other.position(other_loop)
+    if other is stage:
+        raise ScheduleError(f"both are loops of {stage.op.name}", "give a loop of another stage, or fuse them")
     record(stage, ("merge", loop), "merge", loop, other, other_loop)
 
 
@@ -254,28 +258,23 @@ def _reorder(sch: Schedule, block: BlockRef, order: list[LoopRef]) -> None:
 
 
 def replay_merge(replay: ReplayState, stage: StageBase, step: Step) -> None:
-    """Merge loops when every stage has its place; all stages then have the new loops."""
+    """Merge loops when every stage has its place; stages find theirs under the new names."""
     loop, other, other_loop = step.args
-    refs = [_present(replay, each, iv) for each, iv in ((other, other_loop), (stage, loop))]
+    refs = [_present(replay, *each) for each in ((other, other_loop), (stage, loop))]
     sch, blocks = replay.sch, [replay.block(each) for each in (other, stage)]
-    before = [ref for block in blocks for ref in sch.get_loops(block)]
+    before = [sch.get_loops(block) for block in blocks]
     sch.merge(*refs)
-    renamed = dict(zip(before, (ref for block in blocks for ref in sch.get_loops(block)), strict=True))
+    after = [sch.get_loops(block) for block in blocks]
+    renamed = {old: new for olds, news in zip(before, after, strict=True) for old, new in zip(olds, news, strict=True)}
     for live in replay.loops.values():
-        live.update({iv: renamed.get(ref, ref) for iv, ref in live.items()})
+        live.update((each, renamed.get(ref, ref)) for each, ref in live.items())
 
 
 def _present(replay: ReplayState, stage: StageBase, loop: IterVar) -> LoopRef:
-    """Return the present loop of a stage.
-
-    Raises:
-        ScheduleError: it became another one, or the stage has no loops.
-    """
+    """Return a loop as it is now; raises ScheduleError where it was split or fused after the merge, or inlined."""
     ref = replay.loops.get(id(stage), {}).get(loop)
     if ref is None:
-        remedy = f"merge a loop that is there: {stage.loop_names()}" if stage in replay.stages else "give one of this"
-        why = "is not there any more" if stage in replay.stages else "belongs to another schedule"
-        raise ScheduleError(f"merge: the loop {loop.name} of {stage.op.name} {why}", remedy)
+        raise ScheduleError(f"merge: {loop.name} is not a loop of {stage.op.name} any more", "merge a loop of now")
     return ref
 
 
