@@ -190,9 +190,8 @@ def _tiles(conv: Conv) -> frozenset[_Tile]:
         tiles = [_Tile(h, w, 1, lanes, h * w // lanes) for h, (w, lanes) in itertools.product(heights, pieces)]
     fitting = [tile for tile in tiles if tile.accumulators <= _room(conv, tile.vectors)]
     fewest = min(_FEWEST, max(tile.accumulators for tile in fitting))
-    if not _is_last(conv):
-        fewest /= max(sums_of_result(conv), 1)
-    return frozenset(tile for tile in fitting if tile.accumulators >= fewest)
+    sums = 1 if _is_last(conv) else max(sums_of_result(conv), 1)
+    return frozenset(tile for tile in fitting if sums * tile.accumulators >= fewest)
 
 
 # Computation -------------------------------------------------------------------------------------------------------

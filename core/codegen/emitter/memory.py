@@ -205,8 +205,8 @@ def _load_registers(frame: Frame, buffer: Buffer, start: int, offsets: Offsets) 
             return found
     lane_of = {place + lane: count * number + lane for number, place in enumerate(places) for lane in range(count)}
     picks = tuple(lane_of[start + offset] for offset in offsets)
-    for other in others:
-        more = _load_plain(frame, buffer, (), other, count)
+    for place in others:
+        more = _load_plain(frame, buffer, (), place, count)
         # Lanes that are chosen already stay where they are; others wait.
         lanes = [pick if pick < 2 * count else 0 for pick in picks]
         text = frame.op(f"shufflevector {ty} {text}, {ty} {more}, <{count} x i32> {int_vector(tuple(lanes), 32)}")
