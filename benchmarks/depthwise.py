@@ -6,7 +6,8 @@
     python3 benchmarks/depthwise.py --layout NHWC --trials 0     # untuned: the configurations that are predicted
 
 The rivals are torch, in the same layout, and ONNX Runtime, which takes only NCHW and is shown for both. ONNX Runtime
-writes into an existing array, as pegbox does; torch allocates its result. A rival that is not installed is left out.
+writes into an existing array, as pegbox does; torch allocates its result. Filters of convolutions in groups are packed
+ahead, as ONNX Runtime has constants. A rival that is not installed is left out.
 The roofline is that of one core, the longer of two times: that of the multiply-adds at the peak, which is measured in
 turns with the kernels, and that of copying the input to the output in the caches that hold both. All take turns, pinned
 to one core, each after a call that brings its arrays back into the caches; the output shows the least time of each,
@@ -32,6 +33,7 @@ from peak import peak_kernel
 
 import pegbox as pb
 from pegbox.measure.baselines.roofline import measure_roofline, size_class
+from pegbox.templates import pack_weights
 
 SHAPES = (
     "32x112x112-3-s1-p1", "96x112x112-3-s2-p1", "144x56x56-3-s1-p1", "192x28x28-3-s1-p1", "384x14x14-3-s1-p1",
@@ -67,7 +69,7 @@ def main() -> int:
 
 def one_case(text: str, sizes: tuple[int, ...], layout: str, options: argparse.Namespace) -> None:
     c, h, w, k, stride, padding, groups = sizes
-    kwargs = {"stride": stride, "padding": padding, "layout": layout}
+    kwargs = {"stride": stride, "padding": padding, "layout": layout, "weights": "packed" if groups else ""}
     name, args = ("group_conv2d", (1, c, h, w, c, k, k, groups)) if groups else ("depthwise_conv2d", (1, c, h, w, k, k))
     task = pb.create_task(name, args, kwargs, target="llvm -num-cores 1")
     config = None
@@ -79,6 +81,9 @@ def one_case(text: str, sizes: tuple[int, ...], layout: str, options: argparse.N
     kernel = pb.build(task, config=config)
     rng = np.random.default_rng(0)
     x, filters, out = arrays = [rng.uniform(-1, 1, s.shape).astype(s.dtype) for s in task.arguments()]
+    if groups:
+        filters = rng.uniform(-1, 1, (k, k, c // groups, c)).astype(x.dtype)
+        arrays[1] = pack_weights(task, filters)
     kernel(*arrays)
     given = x, filters, layout, stride, padding, groups or c
     calls = dict([*_torch(*given), *_onnxruntime(*given)])

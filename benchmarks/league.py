@@ -2,6 +2,7 @@
 
     python3 benchmarks/league.py runs/                          # make runs, hours on one core; the same command goes on
     python3 benchmarks/league.py runs/ --minutes 30 --suites hard,knobs --seeds 2 --tuners bayes,optuna_tpe
+    python3 benchmarks/league.py runs/ --trials 50 --tuners optuna_gp      # a slow tuner gets the first budgets only
     python3 benchmarks/league.py runs/ --page docs/league.md    # make the page from the finished runs
 
 `runs/` gets a log for each suite, with experience and without; finished runs are never made again. After a change of a
@@ -20,7 +21,7 @@ import math
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import metadata
@@ -54,6 +55,7 @@ def main() -> int:
     parser.add_argument("--suites", default=",".join(SUITES))
     parser.add_argument("--tuners", default=",".join((*OURS, *THEIRS)))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--trials", type=int, default=max(BUDGETS), help="the length of runs")
     parser.add_argument("--jobs", default="1", help="runs at a time")
     parser.add_argument("--minutes", type=float, default=math.inf, help="start no further seed of a suite after this")
     parser.add_argument("--experience", action="store_true", help="make the runs with experience")
@@ -85,7 +87,7 @@ def make(folder: Path, suites: Sequence[str], tuners: Sequence[str], options: ar
             pb.compare(
                 suite=suite,
                 tuners=tuners,
-                trials=max(BUDGETS),
+                trials=options.trials,
                 seeds=seeds,
                 experience=options.experience,
                 jobs=options.jobs if options.jobs == "auto" else int(options.jobs),
@@ -126,13 +128,26 @@ class League:
         for budget in BUDGETS:
             held = found[budget] = defaultdict(dict)
             for suite, report in self.reports.items():
-                for score in report.aggregate(budget).scores:
+                long = [tuner for tuner in report.setup.tuners if self.trials[tuner] >= budget]
+                runs = tuple(run for run in report.runs if run.tuner in long)
+                setup = replace(report.setup, tuners=tuple(long), planned=len(runs))
+                for score in Comparison(setup, runs).aggregate(budget).scores:
                     held[score.tuner] |= {(suite, one.space): one.score for one in score.spaces}
         return found
 
     @property
     def tuners(self) -> list[str]:
         return list(dict.fromkeys(run.tuner for report in self.reports.values() for run in report.runs))
+
+    @cached_property
+    def trials(self) -> dict[str, int]:
+        """Return the trials of each tuner's shortest run; a run that used up its space is as long as any."""
+        lengths: dict[str, list[int]] = {tuner: [max(BUDGETS)] for tuner in self.tuners}
+        for report in self.reports.values():
+            for run in report.runs:
+                if run.stopped_because == "trials":
+                    lengths[run.tuner].append(len(run.curve))
+        return {tuner: min(held) for tuner, held in lengths.items()}
 
     def seeds(self) -> dict[str, tuple[int, int]]:
         """Return, for each tuner, the spaces with runs, and the median number of seeds on them."""
@@ -160,7 +175,7 @@ def league_of(folder: Path, suites: Sequence[str], tuners: Sequence[str], experi
     reports = {}
     for suite in suites:
         log = log_of(folder, suite, experience)
-        runs = [run for line in lines_of(log) if (run := run_from_json(line["run"])).tuner in tuners]
+        runs = longest(run for line in lines_of(log) if (run := run_from_json(line["run"])).tuner in tuners)
         if not runs:
             continue
         there = [tuner for tuner in tuners if any(run.tuner == tuner for run in runs)]
@@ -169,6 +184,16 @@ def league_of(folder: Path, suites: Sequence[str], tuners: Sequence[str], experi
         setup = replace(opened, tuners=tuple(there), seeds=seeds, planned=len(runs))
         reports[suite] = Comparison(setup, tuple(runs))
     return League(reports)
+
+
+def longest(runs: Iterable[Run]) -> list[Run]:
+    """Return the longest run of each tuner and seed on each space."""
+    found: dict[tuple[str, str, int], Run] = {}
+    for run in runs:
+        key = run.task, run.tuner, run.seed
+        if key not in found or len(run.curve) > len(found[key].curve):
+            found[key] = run
+    return list(found.values())
 
 
 def setup_of(suite: str, log: Path, experience: bool) -> Setup:
@@ -252,6 +277,7 @@ def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str
         "  trials, and then over the spaces. A tuner that is worse than random search is below 0.",
         "  Scores are over all seeds of a tuner and the spaces that it has runs on; those of fewer seeds or spaces",
         "  are not comparable with those of more. The bar below compares on the spaces that both tuners have.",
+        "  A dash: the runs of a slow tuner end before that budget.",
         "- Every tuner has its own defaults. [Optimizers of other libraries](tuners.md#optimizers-of-other-libraries)",
         "  see the knobs alone: no features of programs, no experience.",
         "",
@@ -285,8 +311,12 @@ def part(league: League) -> list[str]:
         held = scores[budget].get(tuner, {})
         return statistics.fmean(held.values()) if held else math.nan
 
-    for tuner in sorted(league.tuners, key=lambda tuner: -mean(tuner, max(BUDGETS))):
-        cells = [f"{mean(tuner, budget):.3f}" for budget in BUDGETS]
+    def rank(tuner: str) -> tuple[int, float]:
+        last = max((budget for budget in BUDGETS if budget <= league.trials[tuner]), default=0)
+        return -last, -mean(tuner, last)
+
+    for tuner in sorted(league.tuners, key=rank):
+        cells = [f"{mean(tuner, budget):.3f}" if tuner in scores[budget] else "–" for budget in BUDGETS]
         held, count = seeds[tuner]
         lines.append(f"| `{tuner}` | {' | '.join(cells)} | {held} × {count} | {overheads[tuner]:.1f} |")
     return [*lines, ""]
@@ -310,6 +340,9 @@ def bar(league: League) -> list[str]:
             continue
         cells = []
         for budget in BUDGETS:
+            if budget > league.trials[tuner]:
+                cells.append("–")
+                continue
             mine, other, _ = paired(league, DEFAULT, tuner, budget)
             found = duel(league, DEFAULT, tuner, budget)
             higher = "" if mine >= other else f", score {mine:.3f} : {other:.3f}"

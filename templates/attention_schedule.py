@@ -17,36 +17,45 @@ from pegbox.templates.attention_space import Blocks
 from pegbox.templates.attention_stages import Stages
 from pegbox.templates.register_tile import write_out
 
+_ALIAS = 4096
+"""The bytes between elements that go to the same places of the first cache."""
+
 
 def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -> te.TESchedule:
     """Schedule all stages."""
     s = te.create_schedule(of.out.op)
     block, rows, columns = _schedule_out(cfg, p, blocks, s, of)
     if blocks.count(p) > 1:
-        tiled, (t, tile) = s[of.made], _schedule_made(p, blocks, s, of)
+        tiled, (t, row, tile) = s[of.made], _schedule_made(p, blocks, s, of)
         s[of.made].compute_at(s[of.out], block)
         _lanes(s[of.out], columns, p.lanes, p.d_v)
     else:
-        tiled, t, tile = s[of.out], block, _schedule_tiles(p, blocks, s[of.out], rows, columns)
+        tiled, t, (row, tile) = s[of.out], block, _schedule_tiles(p, blocks, s[of.out], rows, columns)
         s[of.made].compute_inline()
     if of.scaled is not None:
         s[of.scaled].compute_at(s[of.out], block)
         _lanes(s[of.scaled], s[of.scaled].op.axis[-1], p.lanes, p.d)
-    for tensor in (of.scores, of.tops, of.top, of.weight, of.totals, of.total, of.take):
+    within = row if blocks.streams(p) else t
+    for tensor in (of.scores, of.tops, of.top):
         s[tensor].compute_at(tiled, t)
+    for tensor in (of.weight, *([] if of.kept is None else [of.kept]), of.totals, of.total, of.take):
+        s[tensor].compute_at(tiled, within)
     for stage in s.stages:
         if stage.op.name.endswith("_first"):
             stage.compute_inline()
-    _schedule_scores(cfg, p, blocks, s, of)
-    for tensor in (of.tops, of.totals):
-        _schedule_vectors(blocks, s[tensor])
+    _schedule_tops(p, blocks, s[of.tops], s[of.scores], _schedule_scores(cfg, p, blocks, s, of))
     for tensor in (of.top, of.total):
         s[tensor].vectorize(s[tensor].op.reduce_axis[0])
-    _lanes(s[of.weight], s[of.weight].op.axis[-1], p.lanes, blocks.keys)
-    if blocks.rows >= p.lanes:
-        _lanes(s[of.take], s[of.take].op.axis[-1], p.lanes, p.lanes)
-    s[of.parts].compute_at(tiled, tile)
-    _schedule_parts(cfg, p, s, of)
+    by_keys = _schedule_weights(p, blocks, s, of)
+    together = blocks.mr if blocks.streams(p) else p.lanes
+    if blocks.rows >= together > 1:
+        _lanes(s[of.take], s[of.take].op.axis[-1], together, together)
+    s[of.parts].compute_at(tiled, row if blocks.streams(p) else tile)
+    _schedule_parts(cfg, p, blocks, s, of, by_keys)
+    if of.rest is not None:
+        tiled.pragma(tile, "loop_partition_hint")
+        s[of.rest].compute_at(tiled, row)
+        _schedule_rest(cfg, p, blocks, s, of.rest)
     return s
 
 
@@ -105,28 +114,37 @@ def _schedule_packing(
         threads.share(cfg, packing, packing.fuse(*panels))
 
 
-def _schedule_made(p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> tuple[te.IterVar, te.IterVar]:
-    """Schedule the sums over blocks; return the loop over blocks of keys, and the one around a register tile."""
+def _schedule_made(
+    p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages
+) -> tuple[te.IterVar, te.IterVar, te.IterVar]:
+    """Schedule the sums over blocks; return the loops over blocks of keys, rows of register tiles, and tiles."""
     stage = s[of.made]
     b, x, i, c = stage.op.axis
     (t,) = stage.op.reduce_axis
     stage.reorder(b, x, t, i, c)
-    return t, _schedule_tiles(p, blocks, stage, i, c)
+    return t, *_schedule_tiles(p, blocks, stage, i, c)
 
 
-def _schedule_tiles(p: Attention, blocks: Blocks, stage: te.Stage, i: te.IterVar, c: te.IterVar) -> te.IterVar:
-    """Cut the innermost loops over rows and columns into register tiles; return the loop around one."""
+def _schedule_tiles(
+    p: Attention, blocks: Blocks, stage: te.Stage, i: te.IterVar, c: te.IterVar
+) -> tuple[te.IterVar, te.IterVar]:
+    """Cut the innermost loops over rows and columns into register tiles; return loops over rows of them, and tiles."""
     io, ii = stage.split(i, factor=blocks.mr)
     co, ci = stage.split(c, factor=blocks.columns)
     cv, lanes = stage.split(ci, factor=p.lanes)
     stage.reorder(io, co, ii, cv, lanes)
     write_out(stage, lanes, (cv,))
-    return co
+    return io, co
 
 
-def _schedule_scores(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> None:
+def _schedule_scores(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
+    """Schedule register tiles of scores; return the loop around one."""
     stage, tile = s[of.scores], s[of.raw]
     *lead, i, j = stage.op.axis
+    if blocks.keys * p.itemsize % _ALIAS == 0:
+        whole = of.kept if blocks.streams(p) else of.weight
+        for each in (stage, *([] if whole is None else [s[whole]])):
+            each.storage_align(each.op.axis[-2], blocks.keys, p.lanes)
     io, ii = stage.split(i, factor=blocks.mr)
     jo, ji = stage.split(j, factor=blocks.width)
     stage.pragma(jo, "loop_partition_hint")  # masks and narrower tiles are for the last keys alone
@@ -147,25 +165,95 @@ def _schedule_scores(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te
         tile.reorder(ro, ri, i, j, lanes)
         write_out(tile, lanes, (ri, i, j))
     tile.compute_at(stage, io)
+    return io
 
 
-def _schedule_vectors(blocks: Blocks, stage: te.Stage) -> None:
-    """Reduce the vectors of several rows side by side: one row would wait for each of its steps."""
-    *lead, i, lanes = stage.op.axis
+def _schedule_tops(p: Attention, blocks: Blocks, stage: te.Stage, scores: te.Stage, tile: te.IterVar) -> None:
+    """Compare the scores of each register tile as soon as it is done; tiles of less than a vector have to wait."""
+    t, b, x, i, lanes = stage.op.axis
     (j,) = stage.op.reduce_axis
     io, ii = stage.split(i, factor=blocks.mr)
-    stage.reorder(*lead, io, j, ii, lanes)
+    if not blocks.is_packed:
+        stage.reorder(t, b, x, io, j, ii, lanes)
+        write_out(stage, lanes, (ii,))
+        return
+    jo, ji = stage.split(j, factor=blocks.width // p.lanes)
+    stage.reorder(stage.fuse(t, b), x, jo, io, ji, ii, lanes)
+    write_out(stage, lanes, (ji, ii))
+    stage.merge(io, scores, tile)
+
+
+def _schedule_weights(p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
+    """Schedule the weights and their sums, a vector of each of some rows at a time; return the loop over vectors.
+
+    One row would wait for each of its steps.
+    """
+    weight, totals = s[of.weight], s[of.totals]
+    by_keys = _schedule_vectors(p, blocks, weight)
+    t, b, x, i, lanes = totals.op.axis
+    (j,) = totals.op.reduce_axis
+    io, ii = totals.split(i, factor=blocks.mr)
+    totals.reorder(totals.fuse(t, b), x, io, j, ii, lanes)
+    write_out(totals, lanes, (ii,))
+    totals.merge(j, weight, by_keys)
+    if of.kept is not None:
+        s[of.kept].merge(_schedule_vectors(p, blocks, s[of.kept]), weight, by_keys)
+    return by_keys
+
+
+def _schedule_vectors(p: Attention, blocks: Blocks, stage: te.Stage) -> te.IterVar:
+    """Compute a vector of each of some rows at a time; return the loop over vectors."""
+    b, x, i, j = stage.op.axis
+    io, ii = stage.split(i, factor=blocks.mr)
+    jo, lanes = stage.split(j, factor=p.lanes)
+    stage.reorder(b, x, io, jo, ii, lanes)
     write_out(stage, lanes, (ii,))
+    return jo
 
 
-def _schedule_parts(cfg: pb.TemplateConfig, p: Attention, s: te.TESchedule, of: Stages) -> None:
+def _schedule_parts(
+    cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages, by_keys: te.IterVar
+) -> None:
+    """Schedule the products with the values.
+
+    Where it streams, the weights of the next keys are computed between the steps of the first register tile of a row:
+    units that add have nothing else to do, and nothing waits for a result.
+    """
     stage = s[of.parts]
-    *_, i, c = stage.op.axis
+    t, b, x, i, c = stage.op.axis
     (j,) = stage.op.reduce_axis
     cv, lanes = stage.split(c, factor=p.lanes)
+    if not blocks.streams(p):
+        _schedule_sums(cfg, stage, j, [i, cv], lanes)
+        return
+    jw, j = stage.split(j, factor=p.lanes)
+    jo, ji = stage.split(j, factor=min(cfg["unroll"].val, p.lanes))
+    io, ii = stage.split(i, factor=blocks.mr)
+    stage.reorder(stage.fuse(t, b), x, io, jw, jo, ji, ii, cv, lanes)
+    write_out(stage, lanes, (ji, ii, cv))
+    stage.merge(jw, s[of.weight], by_keys)
+    if blocks.keys > p.lanes:
+        s[of.weight].double_buffer()
+
+
+def _schedule_sums(
+    cfg: pb.TemplateConfig, stage: te.Stage, j: te.IterVar, tile: list[te.IterVar], lanes: te.IterVar
+) -> None:
     jo, ji = stage.split(j, factor=cfg["unroll"].val)
-    stage.reorder(jo, ji, i, cv, lanes)
-    write_out(stage, lanes, (ji, i, cv))
+    stage.reorder(jo, ji, *tile, lanes)
+    write_out(stage, lanes, (ji, *tile))
+
+
+def _schedule_rest(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, rest: te.Tensor) -> None:
+    """Schedule the products with the values in all but the first tile of a row of tiles, with kept weights."""
+    tile = s[s.cache_write(rest, "local")]
+    *_, i, c = s[rest].op.axis
+    _, co = _schedule_tiles(p, blocks, s[rest], i, c)
+    tile.compute_at(s[rest], co)
+    *_, i, c = tile.op.axis
+    (j,) = tile.op.reduce_axis
+    cv, lanes = tile.split(c, factor=p.lanes)
+    _schedule_sums(cfg, tile, j, [i, cv], lanes)
 
 
 def _lanes(stage: te.Stage, axis: te.IterVar, lanes: int, extent: int) -> None:

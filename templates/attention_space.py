@@ -4,6 +4,9 @@ Both products have register tiles of `mr` rows: `vectors` × lanes keys of the s
 output. With keys="dot" lanes run along the reduction instead, for few rows, and a tile has `vectors` keys. A block has
 `tiles` × `mr` query rows and at most `block` keys (0: all), rounded up to tiles: its scores stay in the first caches.
 Blocks share the keys evenly.
+
+With enough registers, the first tile of a row of tiles of the output computes the weights of its keys itself
+(`Blocks.streams`), unless blocks are so short that the factors after each block would cost more.
 """
 
 from __future__ import annotations
@@ -28,10 +31,14 @@ _TILES = (1, 2, 3, 4, 6, 8, 12, 16)
 _BLOCKS = (32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
 _FEW_ROWS = 16  # the most rows for which packing the keys may not pay
 _WHOLE = 2048  # the most keys in a single block
+_ROOMY = 32  # the registers that hold a tile, and what exponentials need
+_LONG = 512  # the fewest keys of a block after which the factors of a few rows at a time cost little
 _PARTIAL = 1.1  # the time of tiles, the last of which has fewer columns
 
 # Times, in those of a multiply-add of vectors:
 _SOFTMAX = 16.0  # of a vector of scores
+_STREAMED = 7.0  # of that between the steps of the products with the values
+_KEEPING = 2.0  # more, if further tiles need the weights
 _SPILLED = 1.5  # more, if the scores have left the first cache
 _WAITING = 24.0  # more, shared by the rows of a tile, if these are few and wait for each step
 _FEW_CHAINS = 4  # the rows of a tile that no longer wait
@@ -65,6 +72,14 @@ class Blocks:
         """Count the blocks of keys."""
         return -(-p.n_k // self.keys)
 
+    def streams(self, p: Attention) -> bool:
+        """Decide whether the weights of some keys are computed between the steps of the products with the values."""
+        return _streams(p, self.keys)
+
+    def keeps_weights(self, p: Attention) -> bool:
+        """Decide whether further tiles need the weights that the first tile of the output computes."""
+        return self.streams(p) and self.columns < p.d_v
+
 
 def declare(cfg: pb.TemplateConfig, p: Attention) -> None:
     """Declare the knobs; the first value of each is good without a search."""
@@ -74,7 +89,7 @@ def declare(cfg: pb.TemplateConfig, p: Attention) -> None:
     first = _first(p, ways[0] == PACKED)
     if p.rows > _FEW_ROWS:
         cfg.define_knob("values", [PLAIN, PACKED] if p.reads_values(first.columns) else [PACKED, PLAIN])
-    rows = [r for r in _ROWS if r <= p.rows and fits_registers(p.target, r, 1)]
+    rows = [r for r in _ROWS if r <= p.rows and _fits(p, r, 1)]
     keys, columns = (_widths(-(-extent // p.lanes)) for extent in (p.n_k, p.d_v))
     cfg.define_knob("mr", _from(first.mr, rows))
     cfg.define_knob("vectors", _from(first.vectors, keys))
@@ -103,19 +118,33 @@ def _first(p: Attention, packed: bool) -> _First:
     found = []
     keys, columns = (_widths(-(-extent // p.lanes)) for extent in (p.n_k, p.d_v))
     for mr in _ROWS:
-        if mr > p.rows or not fits_registers(p.target, mr, 1):
+        if mr > p.rows or not _fits(p, mr, 1):
             continue
-        fitting = [v for v in VECTORS if fits_registers(p.target, mr, v) or mr * v == 1]
-        products, c = min((_products(p, mr, c), -c) for c in columns if c in fitting)
         tiles = [n for n in _TILES if n == 1 or (n - 1) * mr < p.rows]
-        for v, block in product(keys, _blocks(p)):
-            if v in fitting and (not _needs_balance(p) or (is_balanced(mr, v) and mr * v >= min(LATENCY, p.rows))):
+        for c, v, block in product(_best_columns(p, mr, columns), keys, _blocks(p)):
+            if _fits(p, mr, v) and (not _needs_balance(p) or (is_balanced(mr, v) and mr * v >= min(LATENCY, p.rows))):
                 size = _keys(p, block, _step(p, v, packed=packed))
-                softmax, n = min((_softmax(p, mr, n, size), n) for n in tiles if n == 1 or _is_near(p, mr * n, size))
-                total = products + _scores(p, mr, v, size, packed=packed) + softmax
-                found.append((total, mr * n, -v, c, mr, n, block))
+                near = [n for n in tiles if n == 1 or _is_near(p, mr * n, size)]
+                softmax, n = min((_softmax(p, mr, n, size, keeps=c * p.lanes < p.d_v), n) for n in near)
+                total = _products(p, mr, c) + _scores(p, mr, v, size, packed=packed) + softmax
+                found.append((total, mr * n, -v, -c, mr, n, block))
     _, _, v, c, mr, n, block = min(found)
     return _First(mr, -v, -c, n, block)
+
+
+def _best_columns(p: Attention, mr: int, columns: list[int]) -> set[int]:
+    """Return the fastest width of a tile of the output, and the fastest with which it has all columns."""
+    fitting = [c for c in columns if _fits(p, mr, c)]
+    whole = [c for c in fitting if c * p.lanes >= p.d_v]
+    return {min(some, key=lambda c: (_products(p, mr, c), -c)) for some in (fitting, whole) if some}
+
+
+def _fits(p: Attention, rows: int, vectors: int) -> bool:
+    return fits_registers(p.target, rows, vectors) or rows == vectors == 1
+
+
+def _streams(p: Attention, keys: int) -> bool:
+    return p.target.vector_registers >= _ROOMY and (keys >= p.n_k or keys >= _LONG)
 
 
 def _step_cost(rows: int, vectors: int) -> float:
@@ -152,15 +181,21 @@ def _scores(p: Attention, mr: int, vectors: int, keys: int, *, packed: bool) -> 
     return total * _seen(p, keys) / keys
 
 
-def _softmax(p: Attention, mr: int, tiles: int, keys: int) -> float:
-    """Estimate the time of exponentials, and of rescaling after each block of keys."""
-    rows = mr * tiles
+def _softmax(p: Attention, mr: int, tiles: int, keys: int, *, keeps: bool) -> float:
+    """Estimate the time of exponentials, and of rescaling after each block of keys.
+
+    Args:
+        keeps: further tiles of the output need the weights, where the first one computes them.
+    """
+    rows, streams = mr * tiles, _streams(p, keys)
     seen = _seen(p, keys, rows)
-    spilled = _SPILLED if 2 * rows * keys * p.itemsize > p.target.caches.l1 else 0.0
-    waiting = _WAITING / mr if mr < _FEW_CHAINS else 0.0
-    of_row = seen / p.lanes * (_SOFTMAX + spilled + waiting)
+    buffers, each = (1 + keeps, _STREAMED + keeps * _KEEPING) if streams else (2, _SOFTMAX)
+    spilled = _SPILLED if buffers * rows * keys * p.itemsize > p.target.caches.l1 else 0.0
+    waiting = _WAITING / mr if mr < _FEW_CHAINS and not streams else 0.0
+    of_row = seen / p.lanes * (each + spilled + waiting)
     if keys < p.n_k:  # the recurrence is computed in vectors of rows, if a block has as many
-        steps = -(-rows // p.lanes) / rows if rows >= p.lanes else 1.0
+        together = mr if streams else rows
+        steps = -(-together // p.lanes) / together if streams or rows >= p.lanes else 1.0
         of_row += (_RESCALING * -(-p.d_v // p.lanes) + _RECURRENCE * steps) * seen / keys
     return -(-p.rows // rows) * rows * of_row
 
@@ -234,7 +269,7 @@ def _constrain(cfg: pb.TemplateConfig, p: Attention, ways: list[str]) -> None:
         return c["mr"].val, c["columns"].val
 
     def fits(c: pb.Config) -> bool:
-        return all(fits_registers(p.target, *s) or s == (1, 1) for s in (shape(c), tile(c)))
+        return all(_fits(p, *s) for s in (shape(c), tile(c)))
 
     cfg.add_constraint(
         fits,

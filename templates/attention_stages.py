@@ -29,7 +29,9 @@ class Stages:
         raw, scores: products of queries and keys, before and after the bias and masks.
         tops, top: the largest score of a block of keys, for each lane and for each row.
         totals, total: the sums of its weights, in the same way.
-        weight, parts: powers of two of scores, and the values that they sum up in a block.
+        weight, kept: powers of two of scores, and their copies for all but the first tile of a row of tiles of the
+            output; None where they need none.
+        parts, rest: the values that they sum up in a block: all columns, or those of the first tile and the others.
         take: the factors of the parts.
     """
 
@@ -45,7 +47,9 @@ class Stages:
     weight: te.Tensor
     totals: te.Tensor
     total: te.Tensor
+    kept: te.Tensor | None
     parts: te.Tensor
+    rest: te.Tensor | None
     take: te.Tensor
 
 
@@ -61,11 +65,17 @@ def compute(p: Attention, blocks: Blocks, arrays: list[te.Tensor], bias: te.Tens
     size = blocks.keys
     weight = te.compute(raw.shape, lambda b, x, i, j: te.exp2(scores(b, x, i, j) - top(j // size, b, x, i)), name="P")
     totals, total = _over_keys(p, blocks, "total", weight, te.sum, te.sum)
-    parts = _parts(p, blocks, weight, v, across)
+    first, kept, rest = p.d_v, None, None
+    if blocks.keeps_weights(p):
+        first, kept = blocks.columns, te.compute(weight.shape, lambda *at: weight(*at), name="P_kept")
+        rest = _parts(p, blocks, kept, v, across, "PV_rest", first, p.d_v)
+    parts = _parts(p, blocks, weight, v, across, "PV", 0, first)
     keep, take = _factors(top, total)
-    made = _combined(p, blocks, keep, take, parts)
+    made = _combined(p, blocks, keep, take, parts, rest)
     out = _in_layout(p, made)
-    return Stages(out, made, scaled, panels, across, raw, scores, tops, top, weight, totals, total, parts, take)
+    return Stages(
+        out, made, scaled, panels, across, raw, scores, tops, top, weight, totals, total, kept, parts, rest, take
+    )
 
 
 def _packed_keys(p: Attention, blocks: Blocks, k: _Operand) -> te.Tensor:
@@ -153,19 +163,28 @@ def _over_keys(
     return vector, te.compute(by_block, lambda *at: of_lanes(vector(*at, z), axis=z), name=name)
 
 
-def _parts(p: Attention, blocks: Blocks, weight: te.Tensor, v: _Operand, across: te.Tensor | None) -> te.Tensor:
-    """Sum up the values of each block of keys by their weights."""
+def _parts(
+    p: Attention,
+    blocks: Blocks,
+    weight: te.Tensor,
+    v: _Operand,
+    across: te.Tensor | None,
+    name: str,
+    start: int,
+    stop: int,
+) -> te.Tensor:
+    """Sum up the values of each block of keys by their weights, in the columns from `start` to `stop`."""
     size, count, columns = blocks.keys, blocks.count(p), blocks.columns
     jv = te.reduce_axis((0, size), name="jv")
 
     def part(t: te.Expr, b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> te.Expr:
-        j = t * size + jv
+        j, c = t * size + jv, c + start
         inside = None if count * size == p.n_k else j < p.n_k
         at = b, p.kv_head(x)
         value = v(*at, j, c) if across is None else across(*at, c // columns, j, c % columns)
         return te.sum(weight(b, x, i, j) * value, axis=jv, where=inside)
 
-    return te.compute((count, *p.lead, p.rows, p.d_v), part, name="PV")
+    return te.compute((count, *p.lead, p.rows, stop - start), part, name=name)
 
 
 def _in_layout(p: Attention, made: te.Tensor) -> te.Tensor:
@@ -226,21 +245,29 @@ def _follow(a: Sequence[te.Expr], b: Sequence[te.Expr]) -> tuple[te.Expr, te.Exp
 _in_order = te.comm_reducer(_follow, lambda f, y: (te.const(1, f), te.const(0, y)), name="rescaled_sum", ordered=True)
 
 
-def _combined(p: Attention, blocks: Blocks, keep: te.Tensor | None, take: te.Tensor, parts: te.Tensor) -> te.Tensor:
+def _combined(
+    p: Attention, blocks: Blocks, keep: te.Tensor | None, take: te.Tensor, parts: te.Tensor, rest: te.Tensor | None
+) -> te.Tensor:
     """Compute the output from its parts, without the blocks that no query of a block of rows sees.
 
     Args:
         keep: the factor of the output so far; None for one block.
     """
-    count, *rows = parts.shape
+    count, rows, first = parts.shape[0], (*parts.shape[1:-1], p.d_v), parts.shape[-1]
+
+    def part(*at: Any) -> Any:
+        *row, c = at
+        return parts(*at) if rest is None else te.if_then_else(c < first, parts(*at), rest(*row, c - first))
+
     if keep is None:
-        return te.compute(tuple(rows), lambda *at: parts(0, *at) * take(0, *at[:-1]), name="R")
+        only: te.Tensor = te.compute(rows, lambda *at: part(0, *at) * take(0, *at[:-1]), name="R")
+        return only
     t = te.reduce_axis((0, count), name="t")
 
     def element(b: te.Expr, x: te.Expr, i: te.Expr, c: te.Expr) -> Any:
         last = i // blocks.rows * blocks.rows + (blocks.rows - 1 + p.n_k - p.n_q)
         where = t * blocks.keys <= last if p.causal and not p.is_folded else None
-        return _in_order((keep(t, b, x, i), parts(t, b, x, i, c) * take(t, b, x, i)), axis=t, where=where)
+        return _in_order((keep(t, b, x, i), part(t, b, x, i, c) * take(t, b, x, i)), axis=t, where=where)
 
-    made: te.Tensor = te.compute(tuple(rows), element, name="R")[1]
+    made: te.Tensor = te.compute(rows, element, name="R")[1]
     return made

@@ -30,16 +30,8 @@ class ConvStages:
 
 def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
     """Return the result without the layouts of a schedule."""
-    if conv.weights == PACKED:  # OIHW, made ahead of time
-        lanes, ahead = conv.lanes, {AHEAD: True}
-        whole = te.compute(
-            (conv.vectors * lanes, conv.c, *conv.kernel),
-            lambda o, c, y, x: weight(o // lanes, y, x, c, o % lanes),
-            name="weight_padded",
-            attrs=ahead,
-        )
-        filters = te.compute((conv.o, conv.c, *conv.kernel), lambda *at: whole(*at), name="weight", attrs=ahead)
-        return plain(replace(conv, weights="OIHW"), data, filters)
+    if conv.weights == PACKED:
+        return plain(replace(conv, weights="OIHW"), data, unpacked(conv, weight))
     border = with_border(data, conv.at(0, 0, *conv.padding), conv.at(0, 0, *conv.padding_after))
     _, kh, kw, c = reduction_axes(conv, conv.c)
 
@@ -50,6 +42,18 @@ def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
         return te.sum(pixel * weight(*conv.weight_at(o, c, kh, kw)), axis=[c, kh, kw])
 
     return te.compute(conv.out_shape, element, name="C")
+
+
+def unpacked(conv: Conv, weight: te.Tensor) -> te.Tensor:
+    """Return packed filters as OIHW, made ahead of time."""
+    lanes, inner, ahead = conv.lanes, weight.shape[3], {AHEAD: True}
+    whole = te.compute(
+        (conv.vectors * lanes, inner, *conv.kernel),
+        lambda o, c, y, x: weight(o // lanes, y, x, c, o % lanes),
+        name="weight_padded",
+        attrs=ahead,
+    )
+    return te.compute((conv.o, inner, *conv.kernel), lambda *at: whole(*at), name="weight", attrs=ahead)
 
 
 def plain_depthwise(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
@@ -74,6 +78,12 @@ def padded(conv: Conv, data: te.Tensor, last: Sequence[int], n: te.Expr, c: te.E
         tests += [at < pad + size] if end >= pad + size else []
     value = data(*conv.at(n, c, y - conv.padding[0], x - conv.padding[1]))
     return te.if_then_else(te.all(*tests), value, te.const(0, conv.dtype)) if tests else value
+
+
+def inside(conv: Conv, axis: int, at: te.Expr) -> list[te.Expr]:
+    """Return the tests that a row (axis 0) or column (1) needs to be one of the image."""
+    before, after = conv.padding[axis], conv.padding_after[axis]
+    return [at >= 0] * (before > 0) + [at < conv.size[axis]] * (after > 0)
 
 
 def reduction_axes(conv: Conv, block: int) -> tuple[te.IterVar, ...]:

@@ -4,20 +4,25 @@ The channels of the input and of the result form as many groups, and those of a 
 input's group at the same place, from channel g(o) on (Krizhevsky et al., 2012; ResNeXt: Xie et al., 2017). Vectors run
 along the channels of the result. In most of them all lanes are in one group, so that they have an element of the input
 in common, as in a product of matrices; else lanes of several groups are picked out of a vector of the input. The
-register tile is `tile_w` pixels of a row by `vectors` vectors. The image is copied with its border of zeros first.
+register tile is `tile_w` pixels of a row by `vectors` vectors. The image is copied first, with zeros beside its rows;
+rows of the filter above or below the image are left out.
 """
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pegbox as pb
 from pegbox import te
-from pegbox.compute import padded
+from pegbox.compute import AHEAD, padded
 from pegbox.errors import TemplateError
+from pegbox.expr import nbytes
 from pegbox.templates import threads
-from pegbox.templates.conv_shape import Conv, Steps, Window, check_layout, conv_shape
+from pegbox.templates.conv_shape import PACKED, Conv, Steps, Window, check_layout, conv_shape
+from pegbox.templates.conv_stages import inside, unpacked
 from pegbox.templates.register_tile import BODY, is_first_name, write_out
+from pegbox.templates.weights import packed
 
 NAME = "group_conv2d"
 LAYOUT, WEIGHTS = "NHWC", "HWIO"
@@ -25,6 +30,9 @@ _WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 _VECTORS = (1, 2, 3, 4)
 _ORDERS = ("yxc", "ycx", "cyx")
 """The orders of the loops over tiles, outermost first: rows, pixels of a row, channels."""
+
+_LINE = 64
+"""The bytes of a line of the caches."""
 
 _FEWEST, _OTHERS = 4, 3
 """The fewest accumulators of a tile; the registers for an element of the input and for weights."""
@@ -51,24 +59,28 @@ def group_conv2d(
     """Convolve N images (N, H, W, C) with O filters of KH × KW × C / groups each, with zeros around them.
 
     stride, padding and dilation are a number or a pair (rows, columns), and padding may be (top, left, bottom, right).
-    The layouts are "NHWC" and "HWIO" (KH, KW, C / groups, O). float32 or float64; other types run, untuned.
+    The layout is "NHWC", that of the weights "HWIO" (KH, KW, C / groups, O) or "packed", for which
+    `pegbox.templates.pack_weights` packs them. float32 or float64; other types run, untuned.
     """
     check_layout("layout", layout, (LAYOUT,), NAME)
-    check_layout("weights", weights, (WEIGHTS,), NAME)
+    check_layout("weights", weights, (WEIGHTS, PACKED), NAME)
     window = Window(stride, padding, dilation)
     conv = conv_shape((N, C, H, W), (O, KH, KW), window, layout, weights, dtype, cfg.target, name=NAME)
-    inner = _inner(conv, groups)
+    filters = replace(conv, c=_inner(conv, groups))
     data = te.placeholder(conv.data_shape, name="data", dtype=dtype)
-    weight = te.placeholder((*conv.kernel, inner, conv.o), name="weight", dtype=dtype)
+    weight = te.placeholder(filters.weight_shape, name="weight", dtype=dtype)
     flop = conv.flop / groups
     cfg.add_flop(flop)
-    cfg.define_plain(lambda: [_sums(conv, groups, _bordered(conv, data), weight, "C")])
+    cfg.define_plain(lambda: [_plain(conv, groups, data, weight)])
     _declare(cfg, conv, groups)
     threads.declare(cfg, flop)
-    border = _bordered(conv, data)
-    tile = _sums(conv, groups, border, weight, "tile")
+    image = _bordered(conv, data, rows=False)
+    tile = _sums(conv, groups, image, weight, "tile")
     out = te.compute(conv.out_shape, lambda *at: tile(*at), name="C")
-    return _scheduled(cfg, out, tile, border if conv.is_padded else None), [data, weight, out]
+    return _scheduled(cfg, conv, out, tile, None if image is data else image), [data, weight, out]
+
+
+group_conv2d.packs("weight", weights=PACKED)(packed)
 
 
 def _inner(conv: Conv, groups: int) -> int:
@@ -136,19 +148,35 @@ def _vector_sizes(conv: Conv, outputs: int) -> list[int]:
 # Computation ---------------------------------------------------------------------------------------------------------
 
 
-def _bordered(conv: Conv, data: te.Tensor) -> te.Tensor:
-    return padded(data, (0, *conv.padding, 0), (0, *conv.padding_after, 0), name="data_padded")
+def _plain(conv: Conv, groups: int, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
+    """Return the result without the layouts of a schedule."""
+    if conv.weights == PACKED:
+        filters = unpacked(conv, weight)
+        shape = *conv.kernel, weight.shape[3], conv.o
+        weight = te.compute(shape, lambda kh, kw, c, o: filters(o, c, kh, kw), name="weight_last", attrs={AHEAD: True})
+    return _sums(replace(conv, weights=WEIGHTS), groups, _bordered(conv, data), weight, "C")
 
 
-def _sums(conv: Conv, groups: int, border: te.Tensor, weight: te.Tensor, name: str) -> te.Tensor:
+def _bordered(conv: Conv, data: te.Tensor, *, rows: bool = True) -> te.Tensor:
+    """Return the image with its border of zeros, or with its columns alone."""
+    (above, left), (below, right) = conv.padding, conv.padding_after
+    return padded(data, (0, above * rows, left, 0), (0, below * rows, right, 0), name="data_padded")
+
+
+def _sums(conv: Conv, groups: int, image: te.Tensor, weight: te.Tensor, name: str) -> te.Tensor:
+    """Return the sums over an image that has its border, or lacks the rows of it."""
     inner, outputs = conv.c // groups, conv.o // groups
     extents = zip((*conv.kernel, inner), ("kh", "kw", "c"), strict=True)
     kh, kw, c = (te.reduce_axis((0, extent), name=each) for extent, each in extents)
     (sy, sx), (dy, dx) = conv.stride, conv.dilation
+    is_cut = image.shape[1] < conv.padded[0]
 
     def element(n: te.Expr, y: te.Expr, x: te.Expr, o: te.Expr) -> te.Expr:
-        value = border(n, y * sy + kh * dy, x * sx + kw * dx, o // outputs * inner + c)
-        return te.sum(value * weight(kh, kw, c, o), axis=[kh, kw, c])
+        row = y * sy + kh * dy - conv.padding[0] * is_cut
+        tests = inside(conv, 0, row) if is_cut else []
+        value = image(n, row, x * sx + kw * dx, o // outputs * inner + c)
+        at = (o // conv.lanes, kh, kw, c, o % conv.lanes) if conv.weights == PACKED else (kh, kw, c, o)
+        return te.sum(value * weight(*at), axis=[kh, kw, c], where=te.all(*tests) if tests else None)
 
     return te.compute(conv.out_shape, element, name=name)
 
@@ -156,7 +184,9 @@ def _sums(conv: Conv, groups: int, border: te.Tensor, weight: te.Tensor, name: s
 # Schedule ------------------------------------------------------------------------------------------------------------
 
 
-def _scheduled(cfg: pb.TemplateConfig, c: te.Tensor, tile: te.Tensor, border: te.Tensor | None) -> te.TESchedule:
+def _scheduled(
+    cfg: pb.TemplateConfig, conv: Conv, c: te.Tensor, tile: te.Tensor, border: te.Tensor | None
+) -> te.TESchedule:
     s, lanes = te.create_schedule(c.op), cfg["lanes"].val
     out, sums = s[c], s[tile]
     n, y, x, o = out.op.axis
@@ -178,7 +208,10 @@ def _scheduled(cfg: pb.TemplateConfig, c: te.Tensor, tile: te.Tensor, border: te
     write_out(sums, inside, (ci, *outer, vectors))
     if border is not None:
         copying = s[border]
-        n, y, *_, channels = copying.op.axis
+        n, y, x, channels = copying.op.axis
         threads.share(cfg, copying, copying.fuse(n, y))
         copying.vectorize(copying.split(channels, factor=lanes)[1])
+        # An odd number of lines: else a tile's channels of all pixels lie in few sets of the caches.
+        line = _LINE // nbytes(conv.dtype)
+        copying.storage_align(x, 2 * line, line)
     return s

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pegbox.task import Task
 
-_CONVOLUTIONS = ("conv2d", "conv2d_winograd")
+_CONVOLUTIONS = ("conv2d", "conv2d_winograd", "group_conv2d")
 _TEMPLATES = ("batch_matmul", "matmul", *_CONVOLUTIONS)
 
 
@@ -29,7 +29,8 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
         task: of a built-in template, made with `weights="packed"`; or of sketches with an input whose layout is free.
         array: the weights as the template takes them without that: (K, N) of a matmul, (batch, K, N) of a batch, the
             filters of a convolution.
-        layout: of the filters, "OIHW", "OHWI" or "HWIO"; not given, it follows the template's `layout`.
+        layout: of the filters, "OIHW", "OHWI" or "HWIO"; not given, it follows the template's `layout`, or is "HWIO" of
+            those in groups.
         name: of the input, where sketches have several whose layout is free.
 
     Raises:
@@ -52,7 +53,7 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
         )
     if task.name in _CONVOLUTIONS:
         panels = _filters(task, array, layout)
-        return panels if task.name == "conv2d" else _transformed(task, panels)
+        return _transformed(task, panels) if task.name == "conv2d_winograd" else panels
     if layout:
         raise ArgumentError(f"pack_weights: layout={layout!r}: {task!r} has no filters; leave it out")
     return _matrices(task, array)
@@ -83,14 +84,18 @@ def _matrices(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _filters(task: Task, array: np.ndarray[Any, Any], layout: str) -> np.ndarray[Any, Any]:
-    """Filters in panels of one vector of output channels, (ceil(O / lanes), KH, KW, C, lanes), the last with zeros."""
+    """Filters in panels of one vector of output channels, (ceil(O / lanes), KH, KW, C, lanes), the last with zeros.
+
+    C are the channels that an output is a sum over, those of a group.
+    """
     import numpy as np
 
     from pegbox.templates.conv_shape import USUAL_WEIGHTS, WEIGHT_LAYOUTS, check_layout, conv_of
 
-    conv = conv_of(task)
+    conv, groups = conv_of(task), task.workload[1].get("groups", 0)
+    conv = replace(conv, c=conv.c // max(groups, 1))
     vectors, *inside, lanes = conv.weight_shape
-    layout = layout or USUAL_WEIGHTS[conv.layout]
+    layout = layout or ("HWIO" if groups else USUAL_WEIGHTS[conv.layout])
     check_layout("layout of the array", layout, WEIGHT_LAYOUTS)
     check_array(_wanted(task), array, replace(conv, weights=layout).weight_shape, conv.dtype)
     padded = np.zeros((*inside, vectors * lanes), array.dtype)

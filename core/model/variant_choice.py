@@ -15,7 +15,7 @@ from pegbox.graph.graph import Graph
 from pegbox.measure.result import Ok
 from pegbox.model.model_task import task_keys
 from pegbox.records.history import best, latest
-from pegbox.records.record import Record
+from pegbox.records.record import VARIANT, Record
 from pegbox.space import ConfigSpace
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class VariantChoice:
     variants: Mapping[str, Graph]
     target: Target
     records: list[Record] = field(default_factory=list)
-    name: ClassVar[str] = "model_variant"
+    name: ClassVar[str] = VARIANT
     kwargs: ClassVar[Mapping[str, Any]] = {}
     code: ClassVar[str] = ""
 

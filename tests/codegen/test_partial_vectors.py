@@ -104,6 +104,29 @@ def test_others_are_stored_in_pieces(func: Function, target: Target) -> None:
     assert "masked.store" not in emit(func, target).ll
 
 
+def rows_of_five(scope: str, row: int) -> Function:
+    """Make t[y, :5] = a[y, :5] + 1 under a condition in vectors of 16, then c[y] = t[y, 4]."""
+    a, t, c = Buffer("a", (4, 16)), Buffer("t", (4, row), "float32", scope), Buffer("c", (4,))
+
+    def fill(y: Var) -> Stmt:
+        return loop("x", 16, lambda x: If(x < 5, put(t, y, x, get(a, y, x) + 1.0)), VECTORIZED)
+
+    body = seq(loop("y", 4, fill), loop("y", 4, lambda y: put(c, y, get(t, y, 4))))
+    return function([a, c], [c], alloc(t, body)) if scope == "local" else function([a, c, t], [c, t], body)
+
+
+@pytest.mark.parametrize(
+    ("scope", "row", "count"),
+    [("local", 16, 0), ("local", 32, 0), ("local", 5, 1), ("global", 16, 1)],
+    ids=["vectors", "rows with room", "the last row has no room", "others see the array"],
+)
+def test_a_part_of_a_vector_in_a_private_array_is_stored_whole(scope: str, row: int, count: int) -> None:
+    func = rows_of_five(scope, row)
+    assert emit(func, WIDE).ll.count("call void @llvm.masked.store") == count
+    if scope == "local":
+        check(func)
+
+
 @pytest.mark.parametrize("condition", [at_either_end, outside_the_third_four])
 def test_pieces_with_a_gap_between_them_stay_pieces(condition: Callable[[Var], Expr]) -> None:
     assert "masked.store" not in emit(stored_where(condition), WIDE).ll

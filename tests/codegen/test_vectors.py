@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import re
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from pegbox.codegen import build, emit
 from pegbox.codegen.runtime.machine import assembly
 from pegbox.codegen.targets.target import target_of
 from pegbox.expr.build import const, logical_and, maximum, minimum, select
-from pegbox.expr.nodes import Binary, Buffer, Expr
+from pegbox.expr.nodes import Binary, Buffer, Expr, Var
 from pegbox.loops.nodes import Function, If, Stmt, Store, seq
 
 ZERO = const(0.0, "float32")
@@ -286,6 +287,17 @@ def test_lanes_across_vectors_of_a_register_tile_are_picked_in_registers(start: 
     assert "rsp" not in text
 
 
+def test_lanes_in_distant_vectors_of_a_register_tile_are_picked_in_registers() -> None:
+    a, c, line = Buffer("a", (64,)), Buffer("c", (16,)), Buffer("line", (64,))
+    fill = loop(
+        "v", 4, lambda v: loop("i", 16, lambda i: put(line, v * 16 + i, get(a, v * 16 + i)), VECTORIZED), UNROLLED
+    )
+    use = loop("j", 16, lambda j: put(c, j, get(line, (j + 63) % 64)), VECTORIZED)
+    func = function([a, c], [c], alloc(line, seq(fill, use)))
+    check(func)
+    assert "rsp" not in assembly(emit(func, WIDE)).split("kernel__timed")[0]
+
+
 def test_rows_of_broken_vectors_are_read_where_they_were_stored() -> None:
     a, c, tile = Buffer("a", (4, 3)), Buffer("c", (4, 3)), Buffer("tile", (4, 3))
     rows = lambda body: loop("r", 4, lambda r: loop("i", 3, lambda i: body(r, i), VECTORIZED), UNROLLED)  # noqa: E731
@@ -422,6 +434,30 @@ def test_the_rest_of_a_reduction_adds_to_the_same_lanes(op: str, guarded: bool) 
     check(func, rtol=1e-4)
     if op == "add":
         assert emit(func, ONE_CORE).ll.count("call reassoc") == 1
+
+
+def with_statement_between(value: Callable[[Buffer, Buffer], Expr]) -> Function:
+    """c[0] = the sum of a, in vectors of 16 and what is left of them, with a store to d before the rest."""
+    a, c, d = Buffer("a", (69,)), Buffer("c", (1,)), Buffer("d", (1,))
+
+    def step(v: Var) -> Store:
+        return put(c, 0, get(c, 0) + get(a, v + 64))
+
+    main = loop("k", 4, lambda k: loop("v", 16, lambda v: put(c, 0, get(c, 0) + get(a, k * 16 + v)), VECTORIZED))
+    rest = loop("v", 16, lambda v: If(v < 5, step(v)), VECTORIZED)
+    return function([a, c, d], [c, d], seq(put(c, 0, ZERO), main, put(d, 0, value(a, c)), rest))
+
+
+def test_a_statement_before_the_rest_of_a_reduction_stays_there() -> None:
+    func = with_statement_between(lambda a, c: get(a, 3) * 2.0)
+    check(func, rtol=1e-4)
+    assert emit(func, ONE_CORE).ll.count("call reassoc") == 1
+
+
+def test_a_statement_that_reads_the_sum_ends_it() -> None:
+    func = with_statement_between(lambda a, c: get(c, 0) * 2.0)
+    check(func, rtol=1e-4)
+    assert emit(func, ONE_CORE).ll.count("call reassoc") == 2
 
 
 def test_a_rest_of_another_operation_is_reduced_by_itself() -> None:

@@ -206,6 +206,16 @@ def test_nests_after_each_other_become_one(check_values: Any, golden: Any) -> No
     assert Trace.from_json(sch.trace.to_json()).apply_to_schedule(Schedule(args)).mod == sch.mod
 
 
+def test_a_merged_loop_has_the_annotations_of_all() -> None:
+    sch = Schedule(_rows()[0])
+    sch.pragma(sch.get_loop("C", 0), "auto_unroll_max_step", 4)
+    sch.pragma(sch.get_loop("C", 1), "loop_partition_hint", True)
+    inner = sch.merge(sch.get_loop("B", 1), sch.get_loop("C", 1))
+    outer = sch.get_loop("B", 0)
+    assert sch.get(outer).annotations == (("pragma_auto_unroll_max_step", 4),)
+    assert sch.get(inner).annotations == (("pragma_loop_partition_hint", True),)
+
+
 def test_what_stands_between_merged_nests_stays_there_where_it_can(check_values: Any) -> None:
     x, y = placeholder((5,), name="X"), placeholder((5,), name="Y")
     b = compute((5,), lambda i: x[i] + x[i], name="B")
@@ -227,6 +237,14 @@ _MERGES: dict[str, tuple[Any, str]] = {
     "depths": (lambda s: s.merge(s.get_loop("B", 0), s.get_loop("C", 1)), "the nests differ"),
     "kinds": (lambda s: (s.parallel(s.get_loop("B", 0)), s.merge(s.get_loop("B", 0), s.get_loop("C", 0))), "parallel"),
     "between": (lambda s: s.merge(s.get_loop("B", 0), s.get_loop("D", 0)), "C is between the nests"),
+    "annotations": (
+        lambda s: (
+            s.pragma(s.get_loop("B", 0), "auto_unroll_max_step", 4),
+            s.pragma(s.get_loop("C", 0), "auto_unroll_max_step", 8),
+            s.merge(s.get_loop("B", 0), s.get_loop("C", 0)),
+        ),
+        "auto_unroll_max_step is 4 of one loop and 8 of another",
+    ),
 }
 
 

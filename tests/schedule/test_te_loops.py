@@ -430,3 +430,89 @@ def test_te_what_stages_have_not_is_refused_with_the_way(step: str, arguments: l
     s = te.create_schedule(b.op)
     with pytest.raises(ScheduleError, match=f"{step}.*{way}"):
         getattr(s[b], step)(*arguments)
+
+
+# Merge
+
+
+def sum_and_ratio(n: int = 12) -> list[Any]:
+    """B = A + 1 by rows, S the sums of its rows, R = B - S, so that B has two consumers."""
+    a, b = grid(6, n)
+    k = te.reduce_axis((0, n), "k")
+    s = te.compute((6,), lambda i: te.sum(b[i, k], axis=k), "S")
+    return [a, b, s, te.compute((6, n), lambda i, j: b[i, j] - s[i], "R")]
+
+
+def attached(n: int = 12, lanes: int = 4) -> tuple[Any, list[Any], list[Any]]:
+    """A schedule with B and S in the rows of R; their loops over vectors."""
+    tensors = sum_and_ratio(n)
+    _, b, total, ratio = tensors
+    s = te.create_schedule(ratio.op)
+    for tensor in (b, total):
+        s[tensor].compute_at(s[ratio], ratio.op.axis[0])
+    outer, inner = s[b].split(b.op.axis[1], factor=lanes)
+    s[b].vectorize(inner)
+    of_sum, inner = s[total].split(total.op.reduce_axis[0], factor=lanes)
+    s[total].vectorize(inner)
+    return s, tensors, [outer, of_sum]
+
+
+@pytest.mark.parametrize("n", [12, 10])
+def test_te_a_merged_sum_takes_the_elements_of_the_same_iteration(n: int, golden: Any) -> None:
+    s, (a, b, total, ratio), (outer, of_sum) = attached(n)
+    s[total].merge(of_sum, s[b], outer)
+    if n == 12:
+        golden(scheduled(s, [a, ratio]))
+    check_values(s, [a, ratio])
+
+
+def test_te_three_nests_are_merged_and_the_first_computes_ahead() -> None:
+    """Of the producer, two iterations are kept: one of which it computes, while the other is used."""
+    a, b = grid(6, 12)
+    k, r = te.reduce_axis((0, 12), "k"), te.reduce_axis((0, 12), "r")
+    total = te.compute((6,), lambda i: te.sum(b[i, k], axis=k), "S")
+    squares = te.compute((6,), lambda i: te.sum(b[i, r] * b[i, r], axis=r), "Q")
+    out = te.compute((6,), lambda i: total[i] - squares[i], "R")
+    s = te.create_schedule(out.op)
+    for tensor in (b, total, squares):
+        s[tensor].compute_at(s[out], out.op.axis[0])
+    outer, _ = s[b].split(b.op.axis[1], factor=4)
+    s[total].merge(s[total].split(k, factor=4)[0], s[b], outer)
+    s[squares].merge(s[squares].split(r, factor=4)[0], s[b], outer)
+    s[b].double_buffer()
+    check_values(s, [a, out])
+    assert pb.lower(s, [a, out]).allocations["B"] == ((2, 1, 4), "float32", "global")
+
+
+def test_te_merges_of_what_is_not_there_are_refused() -> None:
+    s, (a, b, total, ratio), (outer, of_sum) = attached()
+    with pytest.raises(ScheduleError, match=r"j\.outer is not a loop of this stage"):
+        s[total].merge(outer, s[b], outer)
+    with pytest.raises(ScheduleError, match="not a stage"):
+        s[total].merge(of_sum, b, outer)  # type: ignore[arg-type]
+    with pytest.raises(ScheduleError, match="both are loops of S"):
+        s[total].merge(of_sum, s[total], of_sum)
+    s[total].merge(of_sum, s[b], outer)
+    s[b].split(outer, factor=2)
+    with pytest.raises(ScheduleError, match=r"j\.outer is not a loop of B any more"):
+        lower_te(s, [a, ratio])
+
+
+def test_te_merges_that_would_change_results_are_refused() -> None:
+    a, b = grid()
+    c = te.compute((6, 10), lambda i, j: b[i, 9 - j] + b[i, j], "C")
+    s = te.create_schedule(c.op)
+    s[c].merge(c.op.axis[0], s[b], b.op.axis[0])
+    check_values(s, [a, c])
+    s = te.create_schedule(c.op)
+    s[c].merge(c.op.axis[1], s[b], b.op.axis[1])
+    with pytest.raises(ScheduleError, match="C needs elements of B that other iterations of B make"):
+        lower_te(s, [a, c])
+
+
+def test_te_a_reader_of_a_sum_is_not_merged_into_the_sum() -> None:
+    s, (a, _, total, ratio), (_, of_sum) = attached()
+    outer, _ = s[ratio].split(ratio.op.axis[1], factor=4)
+    s[ratio].merge(s[ratio].split(outer, nparts=1)[1], s[total], of_sum)
+    with pytest.raises(ScheduleError, match="R needs elements of S that other iterations of S make"):
+        lower_te(s, [a, ratio])

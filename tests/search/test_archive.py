@@ -285,3 +285,29 @@ def test_the_command_prints_and_draws_it(
 
 def write(file: Path, task: pb.Task, result: Result) -> None:
     Journal(file).append(Record.of(task, task.space.get(0), result, tuner="grid"))
+
+
+def variant_of(record: Record) -> Record:
+    """Make a record of a model's variant, as `pb.tune_model` writes them."""
+    key = ("model_variant", {"tasks": "0a1b"})
+    return dataclasses.replace(record, name=key[0], args=("net",), kwargs={}, workload=key, code="", remeasured=True)
+
+
+def test_a_file_of_variants_of_models_alone_has_no_trials(
+    task: pb.Task, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned(task, tmp_path / "run.jsonl")
+    Journal(tmp_path / "variants.jsonl").append(variant_of(Journal(tmp_path / "run.jsonl").read()[0]))
+    held = r"variants\.jsonl' holds no trials of a task, only seconds of whole models: model_variant\(tasks='0a1b'\)"
+    with pytest.raises(RecordError, match=held):
+        pb.load_result(tmp_path / "variants.jsonl")
+    assert main(["plot", str(tmp_path / "variants.jsonl")]) != 0
+    assert "holds no trials of a task" in capsys.readouterr().err
+
+
+def test_records_of_variants_of_models_are_no_trials_of_the_task_beside_them(task: pb.Task, tmp_path: Path) -> None:
+    tuned(task, tmp_path / "run.jsonl")
+    journal = Journal(tmp_path / "run.jsonl")
+    alone = pb.load_result(journal.path)
+    journal.append(variant_of(journal.read()[0]))
+    assert pb.load_result(journal.path).trials == alone.trials

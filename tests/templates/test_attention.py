@@ -13,6 +13,7 @@ import pegbox as pb
 from pegbox.errors import TemplateError
 
 AVX2 = "llvm -mcpu=x86-64-v3 -num-cores 1"
+AVX512 = "llvm -mcpu=x86-64-v4 -num-cores 1"
 
 
 def softmax_product(
@@ -45,6 +46,8 @@ CASES: list[dict[str, Any]] = [
     {"n_q": 30, "n_k": 129, "d": 33, "d_v": 17, "scale": 0.7},
     {"n_q": 25, "n_k": 70, "dtype": "float64", "causal": True},
     {"batch": 2, "n_q": 200, "n_k": 300, "d": 20},
+    {"n_q": 20, "n_k": 70, "d_v": 75},
+    {"n_q": 18, "n_k": 1030, "d_v": 33, "causal": True},
 ]
 
 
@@ -138,6 +141,22 @@ def test_the_program_of_a_causal_attention(golden: Callable[[object], None]) -> 
 def test_the_program_of_a_step_of_decoding(golden: Callable[[object], None]) -> None:
     task = pb.create_task("attention", args=(1, 4, 1, 96, 16, 1), target=AVX2)
     golden(task.show_ir(_config(task, keys="dot", mr=4, vectors=2, columns=2, tiles=1, block=32, unroll=1)))
+
+
+def test_the_program_of_weights_between_the_steps_of_products(golden: Callable[[object], None]) -> None:
+    """Of 20 keys, those of the second vector are weighted while the first is multiplied; a second tile finds them."""
+    task = pb.create_task("attention", args=(1, 1, 20, 20, 16), kwargs={"d_v": 32}, target=AVX512)
+    golden(task.show_ir(_config(task, mr=4, vectors=2, columns=1, tiles=1, block=0, unroll=4, values="plain")))
+
+
+@pytest.mark.parametrize("block", [0, 512, 1024])
+def test_weights_are_kept_for_further_tiles_of_columns(block: int) -> None:
+    task = pb.create_task("attention", args=(1, 1, 20, 1050, 16), kwargs={"d_v": 70}, target="llvm -num-cores 1")
+    q, k, v, o = arrays_of(task)
+    for columns in {c["columns"].val for c in task.space.iterate()}:
+        o[:] = np.nan
+        pb.build(task, config=_config(task, block=block, columns=columns))(q, k, v, o)
+        np.testing.assert_allclose(o, softmax_product(q, k, v), atol=1e-5)
 
 
 def test_no_buffer_holds_the_scores_of_all_keys() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -9,6 +10,7 @@ import pytest
 import pegbox as pb
 from pegbox.codegen.targets.features import check_processor
 from pegbox.errors import TargetError, TemplateError
+from pegbox.templates import pack_weights
 from pegbox.testing import TemplateContract
 
 Golden = Callable[[object], None]
@@ -23,13 +25,15 @@ class TestGroups(TemplateContract):
         (1, 6, 6, 9, 10, 3, 2, 2, (2, 1), (1, 0, 0, 2), (1, 2)),
         (1, 8, 5, 4, 32, 1, 1, 2, 1, 0, 1, "NHWC", "HWIO", "float64"),
         (1, 5, 6, 6, 7, 2, 2, 1),
+        (1, 8, 4, 7, 20, 3, 3, 4, 2, (3, 1, 4, 0), 1, "NHWC", "packed"),
     ]
     configs = 6
 
 
+@pytest.mark.parametrize("weights", ["HWIO", "packed"])
 @pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
 @pytest.mark.parametrize("outputs", [1, 3, 4, 5, 8, 12, 16, 24, 32])
-def test_values_are_those_of_a_convolution_of_each_group(outputs: int, cpu: str) -> None:
+def test_values_are_those_of_a_convolution_of_each_group(outputs: int, cpu: str, weights: str) -> None:
     target = pb.Target(f"llvm -mcpu={cpu} -num-cores 1")
     try:
         check_processor(target, "the test")
@@ -42,11 +46,27 @@ def test_values_are_those_of_a_convolution_of_each_group(outputs: int, cpu: str)
     expected = sum(
         np.einsum("nyxgc,cgo->nyxgo", wide[:, i : i + 9, j : j + 8], filters[i, j]) for i in range(3) for j in range(3)
     ).reshape(1, 9, 8, 3 * outputs)
-    task = pb.create_task("group_conv2d", (1, 6, 9, 8, 3 * outputs, 3, 3, 3), {"padding": 1}, target=target)
+    kwargs = {"padding": 1, "weights": weights}
+    task = pb.create_task("group_conv2d", (1, 6, 9, 8, 3 * outputs, 3, 3, 3), kwargs, target=target)
+    w = w if weights == "HWIO" else pack_weights(task, w)
     for config in (task.space.config(row) for row in task.space.sample(3, rng).tolist()):
         found = np.empty(expected.shape, "float32")
         pb.build(task, config=config)(x, w, found)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_rows_of_zeros_are_neither_copied_nor_multiplied() -> None:
+    kwargs = {"padding": (1, 0), "weights": "packed"}
+    task = pb.create_task("group_conv2d", (1, 16, 4, 8, 16, 3, 3, 2), kwargs, target="llvm -mcpu=x86-64-v3")
+    text = task.show_ir(task.space.get(0))
+    assert "data_padded" not in text
+    assert sorted(re.findall(r"for kh\w* in range\((\d)\)", text)) == ["2", "2", "3"]
+
+
+def test_channels_of_neighbours_in_the_copy_are_an_odd_number_of_lines_apart() -> None:
+    task = pb.create_task("group_conv2d", (1, 64, 4, 6, 64, 3, 3, 2), {"padding": 1}, target="llvm -mcpu=x86-64-v3")
+    program = task.lower(task.space.get(0)).ll
+    assert f"{4 * 8 * (64 + 16)} x float" in program or str(4 * 4 * 8 * (64 + 16)) in program
 
 
 def test_lanes_of_a_group_have_an_element_of_the_input_in_common(golden: Golden) -> None:

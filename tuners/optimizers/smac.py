@@ -5,6 +5,7 @@ Lindauer et al., "SMAC3: A Versatile Bayesian Optimization Package for Hyperpara
 
 from __future__ import annotations
 
+import math
 import tempfile
 from typing import Any
 
@@ -14,6 +15,10 @@ from pegbox.checks import check_int
 from pegbox.tuners.optimizers.library_tuner import FiniteCosts, LibraryTuner
 from pegbox.tuners.optimizers.parameters import Parameter
 from pegbox.tuners.rows import Digits
+
+LEAVES = 4096
+"""The most leaves of a tree, more than there are trials. By default scikit-learn makes room for 2^20 in each tree, and
+zeroes it: half of the time of a trial."""
 
 
 class SmacTuner(LibraryTuner):
@@ -33,8 +38,11 @@ class SmacTuner(LibraryTuner):
         import ConfigSpace
         import smac
         from smac.main.exceptions import ConfigurationSpaceExhaustedException
+        from smac.runhistory import StatusType
+        from smac.runhistory.encoder import RunHistoryLogScaledEncoder
 
         self._smac: Any = smac
+        self._states: Any = StatusType
         self._exhausted: Any = ConfigurationSpaceExhaustedException
         self._kinds: Any = ConfigSpace
         known = self._kinds.ConfigurationSpace(seed=seed % 2**31)
@@ -50,7 +58,13 @@ class SmacTuner(LibraryTuner):
             output_directory=self._folder.name,
         )
         facade = self._smac.HyperparameterOptimizationFacade
-        self._facade: Any = facade(scenario, _unused, logging_level=False, overwrite=True)
+        model = facade.get_model(scenario)
+        model._rf_opts["max_leaf_nodes"] = max(LEAVES, budget)
+        # Points that were not measured are told as crashed: the model shall not see them.
+        encoder = RunHistoryLogScaledEncoder(scenario, considered_states=[StatusType.SUCCESS])
+        self._facade: Any = facade(
+            scenario, _unused, model=model, runhistory_encoder=encoder, logging_level=False, overwrite=True
+        )
         self._finite = FiniteCosts()
 
     def propose(self) -> tuple[Digits, Any]:
@@ -65,7 +79,12 @@ class SmacTuner(LibraryTuner):
         middle = {one.name: 0 for one in self._parameters.parameters}
         config = self._kinds.Configuration(self._known, values={**middle, **self._parameters.point(row)})
         seed = handle.seed if handle is not None else 0
-        self._facade.tell(types.TrialInfo(config, seed=seed), types.TrialValue(cost=self._finite(cost)), save=False)
+        value = self._finite(cost)
+        if handle is not None and handle.config != config:
+            # Otherwise SMAC waits for the point for ever, and compares it with all others at each trial.
+            crash = types.TrialValue(cost=self._finite(math.inf), status=self._states.CRASHED)
+            self._facade.tell(handle, crash, save=False)
+        self._facade.tell(types.TrialInfo(config, seed=seed), types.TrialValue(cost=value), save=False)
 
 
 def _unused(config: Any, seed: int = 0) -> float:

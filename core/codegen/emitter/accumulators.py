@@ -78,15 +78,26 @@ def _expanded(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
 
 
 def _with_rests(loop: Stmt, following: Sequence[Stmt]) -> tuple[Stmt, int] | None:
-    """Rewrite a loop and the rests among the statements behind it, and count these; None where there are none."""
+    """Rewrite a loop and the rests among the statements behind it, and count these; None where there are none.
+
+    Statements between that do not use the element stay where they are.
+    """
     if not following or not isinstance(loop, For) or not loop.kind.in_order:
         return None
     for reduction in _reductions(loop, ()):
-        rests = [*takewhile(bool, (_rest(stmt, reduction) for stmt in following))]
-        result = _rewrite(loop, reduction, [rest for rest in rests if rest is not None]) if rests else None
+        behind = [*takewhile(bool, (_behind(stmt, reduction) for stmt in following))]
+        while behind and not isinstance(behind[-1], Reduction):
+            behind.pop()
+        result = _rewrite(loop, reduction, [each for each in behind if each is not None]) if behind else None
         if result is not None:
-            return result, len(rests)
+            return result, len(behind)
     return None
+
+
+def _behind(stmt: Stmt, reduction: Reduction) -> Reduction | Stmt | None:
+    """Return the rest of a reduction, a statement that has nothing to do with it, or None for others."""
+    buffer = reduction.store.buffer
+    return _rest(stmt, reduction) or (stmt if not _uses(stmt, buffer) else None)
 
 
 def _rest(stmt: Stmt, reduction: Reduction) -> Reduction | None:
@@ -118,8 +129,10 @@ def _vars(exprs: tuple[Expr, ...]) -> set[Var]:
     return {var for expr in exprs for var in free_vars(expr)}
 
 
-def _rewrite(loop: For, reduction: Reduction, rests: Sequence[Reduction]) -> Stmt | None:
-    """Put partial results around the loop, and its rests behind it; None if the reduction does not allow it here."""
+def _rewrite(loop: For, reduction: Reduction, behind: Sequence[Reduction | Stmt]) -> Stmt | None:
+    """Put partial results around the loop, and the rests and statements behind it; None if the reduction does not allow
+    it here.
+    """
     store, buffer = reduction.store, reduction.store.buffer
     used = _vars(store.indices)
     loops = reduction.loops
@@ -131,11 +144,14 @@ def _rewrite(loop: For, reduction: Reduction, rests: Sequence[Reduction]) -> Stm
     condition = _condition(reduction, {each.var for each in elements}, {each.var for each in loops} | {loop.var})
     dims = [*elements, *copies, *lanes]
     partial = Buffer(f"{buffer.name}_lanes", tuple(each.extent for each in dims), buffer.dtype, "local")
-    if condition is None or partial.nbytes > MAX_BYTES or (rests and (elements or condition is not TRUE)):
+    if condition is None or partial.nbytes > MAX_BYTES or (behind and (elements or condition is not TRUE)):
         return None
     start = _nest(dims, lambda at: Store(partial, at, identity(reduction.op, buffer.dtype)))
     steps = [_step(loop, reduction, partial, dims, [])]
-    steps += [_step(rest.path[0], rest, partial, _vectorized(rest.path), copies) for rest in rests]
+    for each in behind:
+        if isinstance(each, Reduction):
+            each = _step(each.path[0], each, partial, _vectorized(each.path), copies)
+        steps.append(each)
     finish = _finish(reduction, partial, elements, copies, lanes, condition)
     return Alloc(partial, seq(start, *steps, *finish))
 
@@ -154,11 +170,16 @@ def _vectorized(stmts: Sequence[Stmt]) -> list[For]:
 
 def _is_alone(loop: For, store: Store) -> bool:
     """Decide if nothing else in the loop touches the buffer."""
-    return not any(
-        getattr(stmt, "buffer", None) is store.buffer or any(reads(expr, store.buffer) for expr in expressions(stmt))
-        for stmt in walk(loop)
-        if stmt is not store
-    )
+    return not any(_touches(stmt, store.buffer) for stmt in walk(loop) if stmt is not store)
+
+
+def _uses(stmt: Stmt, buffer: Buffer) -> bool:
+    """Decide if anything in a statement touches the buffer."""
+    return any(_touches(each, buffer) for each in walk(stmt))
+
+
+def _touches(stmt: Stmt, buffer: Buffer) -> bool:
+    return getattr(stmt, "buffer", None) is buffer or any(reads(expr, buffer) for expr in expressions(stmt))
 
 
 def _copies(unrolled: list[For]) -> list[For]:

@@ -8,7 +8,7 @@ from pegbox.codegen.emitter.lltypes import computing, computing_suffix, register
 from pegbox.codegen.emitter.memory import broadcast
 from pegbox.codegen.targets import features
 from pegbox.codegen.targets.target import Target
-from pegbox.codegen.vector_math import definition
+from pegbox.codegen.vector_math import MathFunction, definition
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
 from pegbox.expr.low_level import EXTERN, PREFETCH, Address
@@ -52,14 +52,28 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
     elif name in _LLVM:
         result = _llvm_of_floats(frame, _LLVM[name], dtype, lanes, *texts)
     elif name in _MATH or name in gates.NAMES:
-        function = definition(name, dtype, lanes or 1, register_lanes=_register_lanes(frame.module.target))
-        result = frame.inlined(function, texts, lanes)
+        result = frame.inlined(_function(frame, name, dtype, lanes), texts, lanes)
     elif name in _LIBRARY:
         result = _library(frame, name, dtype, lanes, texts)
     else:
         known = ", ".join((*_LLVM, "abs", *_MATH, *_LIBRARY, *_BITS, *_BITWISE, *_SHIFTS))
         raise CompileError(f"no machine code for the intrinsic {name!r}; known: {known}")
     return Value(result, dtype, lanes)
+
+
+def math_calls(frame: Frame, name: str, calls: list[list[Value]]) -> None:
+    """Make several calls of a function in turns, if it is one of vector_math and each has whole vectors of arguments.
+
+    `math_call` finds the results.
+    """
+    dtype, lanes = calls[0][0].dtype, max(arg.lanes for arg in calls[0])
+    if (name in _MATH or name in gates.NAMES) and dtype in ("float32", "float64") and lanes > 1:
+        texts = [[broadcast(frame, arg, lanes) for arg in args] for args in calls]
+        frame.inline_in_turns(_function(frame, name, dtype, lanes), texts, lanes)
+
+
+def _function(frame: Frame, name: str, dtype: str, lanes: int) -> MathFunction:
+    return definition(name, dtype, lanes or 1, register_lanes=_register_lanes(frame.module.target))
 
 
 def _register_lanes(target: Target) -> int:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from pegbox.codegen.emitter.function_text import FunctionText, Level
 from pegbox.codegen.emitter.linear_form import Form, address_form, expression_form
+from pegbox.codegen.vector_math import MathFunction, in_turns
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.loops.nodes import Store
 
 if TYPE_CHECKING:
     from pegbox.codegen.emitter.module import ModuleText
-    from pegbox.codegen.vector_math import MathFunction
 
 Node = TypeVar("Node")
 Place: TypeAlias = "tuple[str, int, int]"  # pointer register, element offset from it, lanes (0: one scalar)
@@ -144,6 +144,7 @@ class Frame:
     forms, addresses: the linear forms of index expressions, and of the places of accesses, in elements.
     divisions, pointers: the results of address arithmetic that hold wherever their operands do.
     unrolling: the loops around that are written out, for messages.
+    limits: the interval of an index register here, where a condition around makes it smaller than its range.
     """
 
     def __init__(self, module: ModuleText, *, in_parallel: bool) -> None:
@@ -159,6 +160,7 @@ class Frame:
         self.divisions: dict[Any, tuple[Any, Any]] = {}
         self.pointers: dict[Any, str] = {}
         self.unrolling: list[str] = []
+        self.limits: dict[str, tuple[int, int]] = {}
 
     def op(self, text: str) -> str:
         """Write an instruction here unless the same one was written before; return its register."""
@@ -181,17 +183,34 @@ class Frame:
 
     def inlined(self, function: MathFunction, operands: list[str], lanes: int) -> str:
         """Call a function of vector_math in as many lanes as the operands have; one lane is a scalar there."""
-        self.module.define(function.name, function.text, function.declarations)
-        self.text.inlined += function.text.count("\n")
-        typed = list(zip(function.parameters, operands, strict=True))
         if lanes == 1:
-            typed = [(ty, self.op(f"extractelement <1 x {ty}> {text}, i64 0")) for ty, text in typed]
-        shape = f"<{lanes} x {{}}>" if lanes > 1 else "{}"
-        listed = ", ".join(f"{shape.format(ty)} {text}" for ty, text in typed)
-        result = self.op(f"call {shape.format(function.result)} @{function.name}({listed})")
+            typed = zip(function.parameters, operands, strict=True)
+            operands = [self.op(f"extractelement <1 x {ty}> {text}, i64 0") for ty, text in typed]
+        call = _call_text(function, operands, lanes)
+        if call not in self.scope.values:
+            self._define(function)
+        result = self.op(call)
         if lanes == 1:
             result = self.op(f"insertelement <1 x {function.result}> poison, {function.result} {result}, i64 0")
         return result
+
+    def inline_in_turns(self, function: MathFunction, calls: list[list[str]], lanes: int) -> None:
+        """Call a function with each of these operands, in two lanes or more; `inlined` finds the results."""
+        texts = {_call_text(function, operands, lanes): operands for operands in calls}
+        new = {text: operands for text, operands in texts.items() if text not in self.scope.values}
+        if len(new) < 2:
+            return
+        group = in_turns(function, lanes, len(new))
+        self._define(group)
+        operands = [operand for each in new.values() for operand in each]
+        whole = self.op(f"call {group.result} @{group.name}({_operands_text(group, operands, lanes)})")
+        for number, text in enumerate(new):
+            self.scope.values[text] = self.op(f"extractvalue {group.result} {whole}, {number}")
+
+    def _define(self, function: MathFunction) -> None:
+        """Define a function that is about to be inlined."""
+        self.module.define(function.name, function.text, function.declarations)
+        self.text.inlined += function.text.count("\n")
 
     def depth_of(self, var: Var) -> int:
         """Return the depth that defines the variable's register; unrolled and vectorized variables come last."""
@@ -213,3 +232,13 @@ class Frame:
         self.scope = Scope({})
         action()
         self.scope = outer if keep_memory else Scope(outer.values)
+
+
+def _call_text(function: MathFunction, operands: list[str], lanes: int) -> str:
+    result = f"<{lanes} x {function.result}>" if lanes > 1 else function.result
+    return f"call {result} @{function.name}({_operands_text(function, operands, lanes)})"
+
+
+def _operands_text(function: MathFunction, operands: list[str], lanes: int) -> str:
+    shape = f"<{lanes} x {{}}>" if lanes > 1 else "{}"
+    return ", ".join(f"{shape.format(ty)} {text}" for ty, text in zip(function.parameters, operands, strict=True))

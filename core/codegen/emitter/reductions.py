@@ -6,7 +6,10 @@ the schedule asked for it by vectorizing a reduction loop.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from pegbox.codegen.emitter import arithmetic, memory, narrow_floats
+from pegbox.codegen.emitter.call_groups import call_groups
 from pegbox.codegen.emitter.expressions import address, evaluate, in_bounds, load
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.index import Index
@@ -46,7 +49,7 @@ def _is_single(place: Index) -> bool:
 def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
     """Reduce all lanes of all chunks to one scalar: equally wide vectors meet lane by lane first."""
     partial: dict[int, Value] = {}
-    for chunk in chunks:
+    for chunk in chain.from_iterable(call_groups(frame, expr, chunks)):
         value = evaluate(frame, expr, chunk)
         count = chunk.width
         text = memory.broadcast(frame, value, count)

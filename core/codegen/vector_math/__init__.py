@@ -21,6 +21,7 @@ zero by less than 2^-128 |a| (2^-1024 |a|).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Final, NamedTuple
@@ -81,6 +82,38 @@ def definition(name: str, dtype: str, lanes: int, *, register_lanes: int = 0) ->
 def conversion(function: Callable[[VectorValue], VectorValue], element: str, lanes: int) -> MathFunction:
     """Define one of the functions of `conversions`; LLVM has the name of its argument's element type."""
     return _define(function.__name__, function, (element,), lanes)
+
+
+@cache
+def in_turns(function: MathFunction, lanes: int, count: int) -> MathFunction:
+    """Define a function of the arguments of `count` calls, one after the other; it returns a struct of their results.
+
+    The calls take turns instruction by instruction. Within one call most instructions wait for the one before them, and
+    a processor does not look ahead far enough to compute many calls that follow each other.
+    """
+    body, last = function.text.splitlines()[1:-2], function.text.splitlines()[-2]
+    ty = f"<{lanes} x {function.result}>" if lanes > 1 else function.result
+    struct = f"{{{', '.join([ty] * count)}}}"
+    copied = [_renamed(line, number) for line in body for number in range(count)]
+    given = [
+        f"{f'<{lanes} x {element}>' if lanes > 1 else element} %{letter}.{number}"
+        for number in range(count)
+        for letter, element in zip("xy", function.parameters, strict=False)
+    ]
+    struct_of, results = "poison", []
+    for number in range(count):
+        result = _renamed(last, number).rpartition(" ")[2]
+        results.append(f"  %all.{number} = insertvalue {struct} {struct_of}, {ty} {result}, {number}")
+        struct_of = f"%all.{number}"
+    name = f"{function.name}.x{count}"
+    head = f"define internal {struct} @{name}({', '.join(given)}) alwaysinline nounwind {{"
+    text = "\n".join([head, *copied, *results, f"  ret {struct} {struct_of}", "}", ""])
+    return MathFunction(name, text, function.declarations, function.parameters * count, struct)
+
+
+def _renamed(line: str, number: int) -> str:
+    """Write an instruction with the registers of one of several calls."""
+    return re.sub(r"%\w+", rf"\g<0>.{number}", line)
 
 
 def _define(

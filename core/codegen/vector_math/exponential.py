@@ -100,10 +100,10 @@ def _halves(biased: VectorValue, element: str) -> tuple[VectorValue, VectorValue
 
 def exp(x: VectorValue) -> VectorValue:
     """Compute e^x; inf above the range, 0 below, subnormal results rounded correctly."""
-    clamped = _within_range(x)
+    inside = x if x.fills_avx512 else _within_range(x)
     if x.can_pick and x.body.register_lanes == _COUNT:  # fewer save nothing
-        return _exp_with_roots(clamped)
-    return _exp_in_range(clamped)
+        return _exp_with_roots(inside)
+    return _exp_in_range(inside)
 
 
 def _within_range(x: VectorValue) -> VectorValue:
@@ -116,7 +116,16 @@ def _exp_in_range(x: VectorValue) -> VectorValue:
         r, n = reduce(x, factors=2)
         return scale(expm1_reduced(r, fmt.exp_tail), n)
     power = x.fma(LOG2_E, fmt.round_magic) - fmt.round_magic
-    return (expm1_reduced(_less_powers(x, power), fmt.exp_tail) + 1.0).scaled(power)
+    return (expm1_reduced(_bounded_rest(x, power, 0.5), fmt.exp_tail) + 1.0).scaled(power)
+
+
+def _bounded_rest(x: VectorValue, power: VectorValue, most: float) -> VectorValue:
+    """Compute x - n ln 2 for `scaled` by any power n, which infinite powers and NaN overrule.
+
+    Where x is so large that the rest is wrong, the power is out of range, too: the factor need only be positive and
+    finite. This takes one instruction; x would be clamped by two, to keep NaN.
+    """
+    return _less_powers(x, power).bounded(most)
 
 
 def _exp_with_roots(x: VectorValue) -> VectorValue:
@@ -126,7 +135,8 @@ def _exp_with_roots(x: VectorValue) -> VectorValue:
     shifted = x.fma(LOG2_E, magic)
     power, numbers = shifted - magic, shifted.bits()
     root = numbers.picked([2 ** (k / _COUNT) for k in range(_COUNT)])
-    value = root.fma(expm1_reduced(_less_powers(x, power), coefficients.EXP_TAIL_SIXTEENTH_F32), root)
+    r = _bounded_rest(x, power, 1 / _COUNT) if x.fills_avx512 else _less_powers(x, power)
+    value = root.fma(expm1_reduced(r, coefficients.EXP_TAIL_SIXTEENTH_F32), root)
     if x.fills_avx512:
         return value.scaled(power)  # which rounds the power down
     first, second = _halves(numbers.shifted_right(_COUNT.bit_length() - 1), "float")
@@ -182,7 +192,8 @@ def _exp2_with_roots(x: VectorValue) -> VectorValue:
 
 def sigmoid(x: VectorValue) -> VectorValue:
     """Compute 1 / (1 + e^-x), from e^-|x| so that small results keep their relative accuracy."""
-    z = _exp_in_range((x.abs() * -1.0).at_least(FORMATS[x.element].exp_min))
+    size = x.abs() * -1.0
+    z = _exp_in_range(size if x.fills_avx512 else size.at_least(FORMATS[x.element].exp_min))
     return x.lt(0.0).where(z, 1.0) / (z + 1.0)
 
 

@@ -162,23 +162,29 @@ class VectorValue:
 
     @property
     def fills_avx512(self) -> bool:
-        """True where `scaled` and `fraction` are instructions: in whole registers of AVX-512."""
+        """True where `scaled`, `fraction` and `bounded` are instructions: in whole registers of AVX-512."""
         return self.body.register_lanes == 16 and self.body.lanes * BITS[self.element] == 512
 
     def scaled(self, exponent: VectorValue) -> VectorValue:
         """Compute `self * 2^exponent` by one instruction of AVX-512, for whole numbers in any range."""
-        return self._avx512("scalef", f"{self.body.type(self.element)} {exponent.text}")
+        return self._avx512("scalef", exponent)
 
     def fraction(self, bits: int) -> VectorValue:
         """Compute `self` less the nearest multiple of 2^-bits by one instruction of AVX-512; zero for infinities."""
-        return self._avx512("reduce", f"i32 {bits << 4}")
+        return self._avx512("reduce", bits << 4)
 
-    def _avx512(self, name: str, operand: str) -> VectorValue:
-        """Call an instruction with another operand, no mask, and rounding to nearest."""
+    def bounded(self, most: float) -> VectorValue:
+        """Clamp from below and above, to -most and most, by one instruction of AVX-512; NaN becomes one of them."""
+        return self._avx512("range", self.lift(most), 2)
+
+    def _avx512(self, name: str, *more: VectorValue | int) -> VectorValue:
+        """Call an instruction with more operands, no mask, and rounding to nearest."""
         ty, mask, kind = self.body.type(self.element), f"i{self.body.lanes}", "ps" if self.element == "float" else "pd"
-        symbol, other = f"@llvm.x86.avx512.mask.{name}.{kind}.512", operand.rpartition(" ")[0]
-        self.body.declares.add(f"declare {ty} {symbol}({ty}, {other}, {ty}, {mask}, i32)")
-        operands = f"{ty} {self.text}, {operand}, {ty} poison, {mask} -1, i32 4"
+        symbol = f"@llvm.x86.avx512.mask.{name}.{kind}.512"
+        typed = [("i32", str(each)) if isinstance(each, int) else (ty, each.text) for each in more]
+        types, operands = (", ".join(parts) for parts in ([each for each, _ in typed], map(" ".join, typed)))
+        self.body.declares.add(f"declare {ty} {symbol}({ty}, {types}, {ty}, {mask}, i32)")
+        operands = f"{ty} {self.text}, {operands}, {ty} poison, {mask} -1, i32 4"
         return self.body.emit(f"call {ty} {symbol}({operands})", self.element)
 
     @property

@@ -28,10 +28,11 @@ def check_inside(tree: Tree, realize: BlockRealize, loop: For, remedy: str = "gi
         raise ScheduleError(f"{name} is not inside {loop.var.name}", remedy, loop.var, name)
 
 
-def check_serial(loop: For, remedy: str) -> None:
-    """Raises ScheduleError: the loop is not serial, or has annotations."""
-    if loop.kind is not ForKind.SERIAL or loop.annotations:
-        why = "has annotations" if loop.annotations else f"is {loop.kind.in_words}"
+def check_serial(loop: For, remedy: str, *, notes: bool = False) -> None:
+    """Raises ScheduleError: the loop is not serial, or, unless `notes` are allowed, has annotations."""
+    is_serial, has_notes = loop.kind is ForKind.SERIAL, bool(loop.annotations) and not notes
+    if not is_serial or has_notes:
+        why = "has annotations" if has_notes else f"is {loop.kind.in_words}"
         raise ScheduleError(f"the loop {why}", remedy, loop.var)
 
 

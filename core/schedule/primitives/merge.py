@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
+from typing import Any
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Var
@@ -45,8 +46,8 @@ def merge(sch: ScheduleState, *loops: LoopRef) -> LoopRef:
 
     Raises:
         ScheduleError: fewer than two loops; nests of other extents or depths, or with other statements between the
-            loops; loops that are not serial, or annotated; an iteration would need what a later one makes; a
-            statement between the nests that they cannot pass.
+            loops; loops that are not serial, or whose annotations differ; an iteration would need what a later one
+            makes; a statement between the nests that they cannot pass.
     """
     after, var = _merged(sch.tree, sch.find_loops(loops))
     sch.update(after)
@@ -65,7 +66,7 @@ def _merged(tree: Tree, loops: Sequence[For]) -> tuple[Tree, Var]:
     fresh = [Var(f"{x.var.name.removesuffix('_m')}_m") for x in nests[0]]
     renamed = [{old.var: var for old, var in zip(nest, fresh, strict=True)} for nest in nests]
     bodies = (substitute_vars(nest[-1].body, names) for nest, names in zip(nests, renamed, strict=True))
-    whole = nested(seq(*bodies), nests[0], renamed[0])
+    whole = nested(seq(*bodies), [_with_notes(level) for level in zip(*nests, strict=True)], renamed[0])
     tops = [nest[0] for nest in nests]
     place = _place(above, tops)
     stmts = [whole if s is place else s for s in above.stmts if s is place or not any(s is top for top in tops)]
@@ -99,10 +100,21 @@ def _check_alike(nests: Sequence[Nest]) -> None:
         raise _refuse(loops, f"the nests differ: {shapes}", "give loops of the same depth, with the same iterations")
     for nest in nests:
         for loop, inner in zip(nest, (*nest[1:], None), strict=True):
-            check_serial(loop, "merge first, then say how the loop runs")
+            check_serial(loop, "merge first, then say how the loop runs", notes=True)
             if inner is not None and loop.body is not inner:
                 why = f"{inner.var.name} is not all that is in {loop.var.name}"
                 raise _refuse([loop, inner], why, f"merge {loop.var.name} itself")
+
+
+def _with_notes(loops: Sequence[For]) -> For:
+    """Return the first loop with the annotations of all; raises ScheduleError where two differ."""
+    notes: dict[str, Any] = {}
+    for loop in loops:
+        for key, value in loop.annotations:
+            if notes.setdefault(key, value) != value:
+                raise _refuse(loops, f"{key} is {notes[key]!r} of one loop and {value!r} of another", "annotate one")
+    first = loops[0]
+    return For(first.var, first.extent, first.body, first.kind, tuple(notes.items()))
 
 
 def _place(above: Seq, tops: Sequence[Stmt]) -> Stmt:

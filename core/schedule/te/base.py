@@ -15,7 +15,7 @@ from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.printer import unused_name
 from pegbox.schedule.te.stage import At, Stage
-from pegbox.schedule.te.stage_base import PLACE, Group, Scheduled, record
+from pegbox.schedule.te.stage_base import PLACE, Group, Scheduled, moved, record
 from pegbox.shown import value_text
 
 _Schedule = TypeVar("_Schedule", bound="TEScheduleBase")
@@ -57,8 +57,7 @@ class TEScheduleBase:
             members = [mine[id(stage)] for stage in group.stages]
             mine[id(group)] = replace(group, stages=members, group=around, steps=group.steps.copy())
         for each in [*other.stages, *(mine[id(group)] for group in self.groups)]:
-            if isinstance(each.attach, At):
-                each.steps[PLACE] = each.steps[PLACE].mapped(lambda value: mine.get(id(value), value))
+            each.steps = moved(each.steps, lambda value: mine.get(id(value), value))
         for stage in other.stages:
             stage.group = None if stage.group is None else mine[id(stage.group)]
         return other

@@ -48,6 +48,7 @@ _OF_A_STAGE: Sequence[_Phase] = (
 """The further phases of a stage."""
 
 _OF_THE_WHOLE: Sequence[_Phase] = (
+    {"merge": stage_loops.replay_merge},
     {"prefetch": stage_kinds.replay_prefetch},
     {"rolling_buffer": stage_storage.replay_rolling_buffer},
     {"tensorize": stage_kinds.replay_on_loops},

@@ -25,6 +25,7 @@ class Stage(StageBase):
     fuse = stage_loops.fuse
     reorder = stage_loops.reorder
     tile = stage_loops.tile
+    merge = stage_loops.merge
 
     # How loops run, and hints
     vectorize = stage_kinds.vectorize

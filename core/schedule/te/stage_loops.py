@@ -164,6 +164,50 @@ def tile(
     return xo, yo, xi, yi
 
 
+@te_method
+def merge(stage: StageBase, loop: IterVar, other: StageBase, other_loop: IterVar) -> None:
+    """Run the iterations of a loop together with those of a loop of another stage, which is computed before it.
+
+    The loops around the two, up to those that they share, are merged too. A sum then takes the elements of a producer
+    while they are in registers, and the producer keeps its other consumers.
+
+    Before `s[S].merge(k.outer, s[B], j.outer)`::
+
+        for i in range(8):
+            for j.outer in range(4):
+                for j.inner in range(16):
+                    B[j.outer * 16 + j.inner] = A[i, j.outer * 16 + j.inner] * 2.0
+            S[0] = 0.0
+            for k.outer in range(4):
+                for k.inner in range(16):
+                    S[0] = S[0] + B[k.outer * 16 + k.inner]
+            ...
+
+    After::
+
+        for i in range(8):
+            S[0] = 0.0
+            for m in range(4):
+                for j.inner in range(16):
+                    B[m * 16 + j.inner] = A[i, m * 16 + j.inner] * 2.0
+                for k.inner in range(16):
+                    S[0] = S[0] + B[m * 16 + k.inner]
+            ...
+
+    Raises:
+        ScheduleError: they are not loops of these stages; when lowered: the loops, or those around them, differ in
+            their iterations or are not serial, other statements are between them, or an iteration would need what a
+            later one makes.
+    """
+    stage.position(loop)
+    if not isinstance(other, StageBase):
+        raise ScheduleError(f"{value_text(other)} is not a stage", "give the producer's, as s[B]")
+    other.position(other_loop)
+    if other is stage:
+        raise ScheduleError(f"both are loops of {stage.op.name}", "give a loop of another stage, or fuse them")
+    record(stage, ("merge", loop), "merge", loop, other, other_loop)
+
+
 def _hand_on_pragmas(stage: StageBase, old: IterVar, new: IterVar) -> None:
     """Move a pragma, which applies to a whole nest, to the outermost loop that its loop becomes."""
     for subject in [each for each in stage.steps if each[0] == "pragma" and each[1] is old]:
@@ -211,6 +255,27 @@ def replay_order(replay: ReplayState, stage: StageBase) -> None:
 def _reorder(sch: Schedule, block: BlockRef, order: list[LoopRef]) -> None:
     if order and list(sch.get_loops(block)[-len(order) :]) != order:
         sch.reorder(*order)
+
+
+def replay_merge(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    """Merge loops when every stage has its place; stages find theirs under the new names."""
+    loop, other, other_loop = step.args
+    refs = [_present(replay, *each) for each in ((other, other_loop), (stage, loop))]
+    sch, blocks = replay.sch, [replay.block(each) for each in (other, stage)]
+    before = [sch.get_loops(block) for block in blocks]
+    sch.merge(*refs)
+    after = [sch.get_loops(block) for block in blocks]
+    renamed = {old: new for olds, news in zip(before, after, strict=True) for old, new in zip(olds, news, strict=True)}
+    for live in replay.loops.values():
+        live.update((each, renamed.get(ref, ref)) for each, ref in live.items())
+
+
+def _present(replay: ReplayState, stage: StageBase, loop: IterVar) -> LoopRef:
+    """Return a loop as it is now; raises ScheduleError where it was split or fused after the merge, or inlined."""
+    ref = replay.loops.get(id(stage), {}).get(loop)
+    if ref is None:
+        raise ScheduleError(f"merge: {loop.name} is not a loop of {stage.op.name} any more", "merge a loop of now")
+    return ref
 
 
 def least(a: int, b: int) -> int:

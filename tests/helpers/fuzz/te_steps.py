@@ -203,12 +203,23 @@ def create_group(s: TESchedule, rng: random.Random) -> None:
     group.compute_at(reader, _loop(reader, rng))
 
 
+def merge(s: TESchedule, rng: random.Random) -> None:
+    """Merge a loop of a stage with one of what it reads, or of another reader of that: they often run as often."""
+    stage = _stage(s, rng)
+    makers = [x for x in s.stages if stage in _readers(s, x)]
+    other = rng.choice([x for maker in makers for x in (maker, *_readers(s, maker)) if x is not stage])
+    pairs = [(a, b) for a in stage.leaf_iter_vars for b in other.leaf_iter_vars if a.extent == b.extent]
+    loop, other_loop = rng.choice(pairs)
+    stage.merge(loop, other, other_loop)
+
+
 REWRITES: list[TEStep] = [cache_write, cache_read, rfactor]
 TE_STEPS: list[TEStep] = [
     split, split, split, fuse, reorder, tile, vectorize, vectors, vectors, parallel, unroll, pragma,
     compute_at, compute_at, compute_at, compute_inline, compute_root, cache_write, cache_read, rfactor, create_group,
     bind, bind, share, env_threads, store_predicate, pragma_kind, prefetch, prefetch, fuse_list, chain, inline_all,
     set_scope, storage_align, double_buffer, double_buffer, rolling_buffer, rolling_buffer, tensorize_te,
+    merge, merge,
 ]  # fmt: skip
 
 
