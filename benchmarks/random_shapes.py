@@ -260,13 +260,13 @@ def winograd_layer(s: Sizes) -> Shape:
 
 
 def grouped_layer(s: Sizes) -> Shape:
-    """Choose a convolution in groups, as ResNeXt and RegNet have them."""
+    """Choose a convolution in groups, as ResNeXt and RegNet have them, with weights that are packed ahead."""
     while True:
         width, pixels, stride = s.one_of(3, 3, 3, 5, 1), s.one_of(7, 14, 28, 56, s.between(6, 60)), s.one_of(1, 1, 2)
         inner, groups = s.one_of(4, 8, 16, 24, 32, s.between(3, 48)), s.between(2, 64)
         channels, out = inner * groups, -(-pixels // stride)
-        if 5e6 <= channels * inner * out**2 * width**2 <= MOST and 24 <= channels <= 1024:
-            kwargs = {"padding": width // 2, "stride": stride}
+        if 5e6 <= channels * inner * out**2 * width**2 <= MOST and 24 <= channels <= 2048:
+            kwargs = {"padding": width // 2, "stride": stride, "weights": "packed"}
             return "group_conv2d", (1, channels, pixels, pixels, channels, width, width, groups), kwargs
 
 
