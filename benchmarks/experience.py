@@ -8,6 +8,7 @@
     python3 benchmarks/experience.py --random 40 --kind depthwise --seed 11    # depthwise convolutions
     python3 benchmarks/experience.py --random 16 --kind winograd --seed 21    # convolutions by Winograd's algorithm
     python3 benchmarks/experience.py --random 12 --kind groups --seed 31    # convolutions in groups
+    python3 benchmarks/experience.py --random 14 --kind lines --seed 41    # convolutions in one dimension
     python3 benchmarks/experience.py --random 36 --seed 9001 --held-out    # shapes that only benchmarks use
     python3 benchmarks/experience.py                     # write two files of core/records/shipped
     python3 benchmarks/experience.py --check             # predict each workload from the others
@@ -47,6 +48,7 @@ from random_shapes import (
     depthwise_layer,
     grouped_layer,
     in_turns,
+    line_layer,
     shapes,
     winograd_layer,
 )
@@ -148,9 +150,10 @@ SKETCHES: dict[str, tuple[int, ...]] = {
 KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {
     "all": shapes, "outliers": in_turns(*OUTLIERS), "models": in_turns(*OF_MODELS),
     "depthwise": in_turns(depthwise_layer), "winograd": in_turns(winograd_layer), "groups": in_turns(grouped_layer),
+    "lines": in_turns(line_layer),
 }  # fmt: skip
 """The kinds of random shapes: all, those that are predicted worst, those of the nodes of models, depthwise ones,
-those of Winograd's algorithm, and convolutions in groups."""
+those of Winograd's algorithm, convolutions in groups, and those in one dimension."""
 
 LEAST = 20
 """The least number of configurations of a workload that tuners learn from. Predictions learn from fewer, too."""

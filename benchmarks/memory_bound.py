@@ -8,6 +8,9 @@ call, since noise only adds. A copy reads and writes each byte once, as the oper
 write around the caches, and `copy` is a kernel of pegbox that does not. `of copy` is the speed relative to that one.
 Nanoseconds are those of an element. Results are compared before anything is timed. torch allocates its results at each
 call, which costs more than the operator where they are large.
+
+Results lie some pages further than a new allocation: where two arrays of 64 MB follow each other, lines of one drive
+lines of the other out of the closest cache. On a Zen 4, log_softmax then took 0.47 ns an element instead of 0.28.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from pegbox import te
 Call = Callable[[], Any]
 Array = np.ndarray[Any, Any]
 ONNX = {"softmax": "Softmax", "log_softmax": "LogSoftmax", "layer_norm": "LayerNormalization", "exp": "Exp"}
+PAGES = 3
+"""The pages of 4 KB before a result."""
 BY_ROWS = ("softmax", "log_softmax", "layer_norm", "rms_norm")
 ELEMENTS: dict[str, Callable[[te.Expr], te.Expr]] = {
     "exp": te.exp,
@@ -62,7 +67,7 @@ def measured(name: str, rows: int, columns: int, options: argparse.Namespace) ->
     weights = [
         rng.standard_normal(columns).astype("float32") for _ in range({"layer_norm": 2, "rms_norm": 1}.get(name, 0))
     ]
-    found, copied = np.empty_like(x), np.empty_like(x)
+    found, copied = apart(x), apart(x)
     kernel, copy = ours(name, rows, columns, options.target), ours("copy", rows, columns, options.target)
     calls: dict[str, Call] = {
         "pegbox": lambda: kernel(x, *weights, found),
@@ -137,7 +142,7 @@ def onnx_call(name: str, x: Array, weights: list[Array]) -> Call | None:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    made = np.empty_like(x)
+    made = apart(x)
     binding = session.io_binding()
     binding.bind_input("x", "cpu", 0, x.dtype, x.shape, x.ctypes.data)
     binding.bind_output("y", "cpu", 0, x.dtype, x.shape, made.ctypes.data)
@@ -147,6 +152,11 @@ def onnx_call(name: str, x: Array, weights: list[Array]) -> Call | None:
         return made
 
     return call
+
+
+def apart(x: Array) -> Array:
+    """Make an array of the same shape some pages behind the start of an allocation."""
+    return np.empty(x.size + PAGES * 1024, x.dtype)[PAGES * 1024 :].reshape(x.shape)
 
 
 def fastest(calls: dict[str, Call], seconds: float) -> dict[str, float]:

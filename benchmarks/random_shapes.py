@@ -260,14 +260,25 @@ def winograd_layer(s: Sizes) -> Shape:
 
 
 def grouped_layer(s: Sizes) -> Shape:
-    """Choose a convolution in groups, as ResNeXt and RegNet have them."""
+    """Choose a convolution in groups, as ResNeXt and RegNet have them, with weights that are packed ahead."""
     while True:
         width, pixels, stride = s.one_of(3, 3, 3, 5, 1), s.one_of(7, 14, 28, 56, s.between(6, 60)), s.one_of(1, 1, 2)
         inner, groups = s.one_of(4, 8, 16, 24, 32, s.between(3, 48)), s.between(2, 64)
         channels, out = inner * groups, -(-pixels // stride)
-        if 5e6 <= channels * inner * out**2 * width**2 <= MOST and 24 <= channels <= 1024:
-            kwargs = {"padding": width // 2, "stride": stride}
+        if 5e6 <= channels * inner * out**2 * width**2 <= MOST and 24 <= channels <= 2048:
+            kwargs = {"padding": width // 2, "stride": stride, "weights": "packed"}
             return "group_conv2d", (1, channels, pixels, pixels, channels, width, width, groups), kwargs
+
+
+def line_layer(s: Sizes) -> Shape:
+    """Choose a convolution in one dimension, as models of sound and of time series have them."""
+    while True:
+        width, length = s.one_of(2, 3, 3, 5, 7, 10), s.between(40, 4000)
+        channels, filters = s.one_of(64, 128, 256, 512, s.between(8, 512)), s.one_of(128, 256, 512, s.between(16, 512))
+        stride, padding = s.one_of(1, 1, 2, 2, -(-width // 2)), s.one_of(0, width // 2)
+        if length > width and 5e6 <= channels * filters * width * length / stride <= 4 * MOST:
+            kwargs = {"stride": [1, stride], "padding": [0, padding], "layout": "NCHW", "weights": "packed"}
+            return "conv2d", (1, channels, 1, length, filters, 1, width), kwargs
 
 
 def in_turns(*kinds: Callable[[Sizes], Shape]) -> Callable[[int], Iterator[Shape]]:

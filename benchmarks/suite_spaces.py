@@ -1,7 +1,8 @@
-"""Record the spaces of the suites `templates` and `sketches` on one core of this machine.
+"""Record the spaces of the suites `templates` and `sketches`, and of `hard`, on one core of this machine.
 
     python3 benchmarks/suite_spaces.py --list
     python3 benchmarks/suite_spaces.py spaces/ matmul-197x768x3072 --configs 500 --budget 3m
+    python3 benchmarks/suite_spaces.py spaces/ free_conv2d-16x28x28-32-3x3 --configs 1500 --budget 5m
     python3 benchmarks/suite_spaces.py spaces/                # all that the folder does not have
     python3 benchmarks/suite_spaces.py --features templates   # a table of a suite's spaces
 
@@ -21,6 +22,7 @@ from pegbox.records.recorded_space import RecordedSpace
 from pegbox.suites import load_suite
 
 SAME = {"padding": 1}
+FREE = f"{Path(__file__).with_name('free_conv2d.py')}:free_conv2d"
 SPACES: dict[str, tuple[str, tuple[int, ...], dict[str, Any], str | None]] = {
     "matmul-197x768x3072": ("matmul", (197, 768, 3072), {}, None),
     "batch_matmul-12x384x64x384": ("batch_matmul", (12, 384, 64, 384), {}, None),
@@ -40,6 +42,8 @@ SPACES: dict[str, tuple[str, tuple[int, ...], dict[str, Any], str | None]] = {
         "group_conv2d", (1, 128, 56, 56, 128, 3, 3), SAME | {"groups": 32, "layout": "NHWC"}, None
     ),
     "attention-12x197x64": ("attention", (1, 12, 197, 197, 64), {}, None),
+    "free_conv2d-16x28x28-32-3x3": (FREE, (16, 28, 28, 32, 3), {}, None),
+    "free_conv2d-32x14x14-64-3x3": (FREE, (32, 14, 14, 64, 3), {}, None),
     "sketch-depthwise-144x56x56": ("depthwise_conv2d", (1, 144, 56, 56, 3), SAME, "sketch"),
     "sketch-softmax-4608x384": ("softmax", (4608, 384), {}, "sketch"),
     "sketch-attention-12x128x64": ("attention", (12, 128, 64), {}, "sketch"),

@@ -27,10 +27,11 @@ from pegbox.templates.depthwise_rows import (
     copied_image,
     lanes_of_row,
     order_rows,
-    place_row,
+    place_rows,
     reads_rows,
     row_pieces,
     sums_by_rows,
+    sums_of_result,
     vector_sizes,
 )
 from pegbox.templates.register_tile import BODY, is_first_name, write_out
@@ -188,8 +189,9 @@ def _tiles(conv: Conv) -> frozenset[_Tile]:
         pieces = [(w, lanes) for lanes in vector_sizes(conv) for w in row_pieces(conv, lanes, _room(conv, 1))]
         tiles = [_Tile(h, w, 1, lanes, h * w // lanes) for h, (w, lanes) in itertools.product(heights, pieces)]
     fitting = [tile for tile in tiles if tile.accumulators <= _room(conv, tile.vectors)]
-    most = max(tile.accumulators for tile in fitting)
-    return frozenset(tile for tile in fitting if tile.accumulators >= min(_FEWEST, most))
+    fewest = min(_FEWEST, max(tile.accumulators for tile in fitting))
+    sums = 1 if _is_last(conv) else max(sums_of_result(conv), 1)
+    return frozenset(tile for tile in fitting if sums * tile.accumulators >= fewest)
 
 
 # Computation -------------------------------------------------------------------------------------------------------
@@ -227,17 +229,18 @@ def _computed(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Te
 def _scheduled(cfg: pb.TemplateConfig, conv: Conv, stages: RowStages) -> te.TESchedule:
     s = te.create_schedule(stages.out.op)
     place = _channel_vectors(cfg, s, conv, stages) if _is_last(conv) else order_rows(cfg, s, conv, stages)
-    s[stages.tile].set_scope("local")
-    s[stages.tile].compute_at(s[stages.out], place)
-    *outer, last = s[stages.tile].op.axis
-    kh, kw = s[stages.tile].op.reduce_axis
-    vectors, lanes = s[stages.tile].split(last, factor=lanes_of_row(cfg, conv))
+    tile = s[stages.tile]
+    tile.set_scope("local")
+    tile.compute_at(s[stages.out], place)
+    *outer, last = tile.op.axis
+    vectors, lanes = tile.split(last, factor=lanes_of_row(cfg, conv))
     if stages.row:
-        place_row(cfg, s, conv, stages, kh)
-        s[stages.tile].reorder(kh, kw, *outer, vectors, lanes)
-    else:
-        s[stages.tile].reorder(kh, *outer, kw, vectors, lanes)
-    write_out(s[stages.tile], lanes, [*([kh] if cfg["unroll_kh"].val else []), *outer, kw, vectors])
+        write_out(tile, lanes, [*outer, vectors])
+        place_rows(s, stages, place)
+        return s
+    kh, kw = tile.op.reduce_axis
+    tile.reorder(kh, *outer, kw, vectors, lanes)
+    write_out(tile, lanes, [*([kh] if cfg["unroll_kh"].val else []), *outer, kw, vectors])
     return s
 
 

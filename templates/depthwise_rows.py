@@ -4,20 +4,26 @@ The last vector of a row may reach beyond its end. The image is read as it is, w
 border and without its rows, or (`copy`) the image of each channel is first copied with its border of zeros while it is
 in the closest cache; with a stride, columns that a vector of results reads lie together in the copy ("phases"). Without
 a copy, tiles of whole rows take every second column from a row of the input in registers, where each element is loaded
-once. Vectors of half a register's width (`lanes`) waste less at the ends of rows, and fewer of their loads cross a line
-of the cache.
+once; the products with a row are summed up before they are moved to their columns. Vectors of half a register's width
+(`lanes`) waste less at the ends of rows, and fewer of their loads cross a line of the cache.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass
 
 import pegbox as pb
 from pegbox import te
+from pegbox.expr import nbytes
 from pegbox.templates import threads
 from pegbox.templates.conv_shape import Conv
 from pegbox.templates.conv_stages import inside, padded
 from pegbox.templates.register_tile import write_out
+
+_BLOCK = 16
+"""The bytes inside of which a shuffle of two vectors is cheap."""
 
 _HALVING_BITS = 512
 """The bits of the narrowest registers whose halves are tried as vectors, too."""
@@ -25,8 +31,8 @@ _HALVING_BITS = 512
 
 @dataclass(frozen=True)
 class RowStages:
-    """The result and the tile that it is stored from; of NCHW also the copy of an image with its border, or the stages
-    that hold a row of the input, the one that the tile reads first.
+    """The result and the tile that it is stored from; of NCHW also the copy of an image with its border, or the sums
+    that the tile is made of and the stages that hold a row of the input, the one that is read last in front.
     """
 
     out: te.Tensor
@@ -56,37 +62,89 @@ def lanes_of_row(cfg: pb.TemplateConfig, conv: Conv) -> int:
 
 def reads_rows(cfg: pb.TemplateConfig, conv: Conv) -> bool:
     """Decide whether every second column is picked in registers: where a tile has whole rows, and is written out."""
-    if cfg["copy"].val or not cfg["unroll_kh"].val:
-        return False
-    return conv.stride[1] == 2 and conv.dilation[0] == 1 and cfg["tile_w"].val >= conv.out[1]
+    is_direct = cfg["unroll_kh"].val and not cfg["copy"].val
+    return is_direct and sums_of_result(conv) > 0 and cfg["tile_w"].val >= conv.out[1]
+
+
+def sums_of_result(conv: Conv) -> int:
+    """Return the sums that a result is made of if every second column is picked in registers; 0: none are picked."""
+    if conv.stride[1] != 2 or conv.dilation[0] > 1:
+        return 0
+    return (conv.reach[1] + conv.padding[1] % 2) // 2 + 1
 
 
 def sums_by_rows(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> RowStages:
     """Return stages that read the input row by row, the even and odd columns of a row as vectors in registers.
 
-    The sum of a tile goes over the rows of the input that the tile reads, and leaves out those that a result does not.
+    The sums of a tile go over the rows of the input that it reads, and leave out those that a result does not. Columns
+    of the filter with the same distance from a result to its elements, in vectors of a phase, have sums of their own.
+    These are moved to their results and added at last; until then, lanes are in the order of the cheapest shuffles.
     """
     height, (sy, sx), dx, zero = cfg["tile_h"].val, conv.stride, conv.dilation[1], te.const(0, "int64")
+    lanes, row_lanes = lanes_of_row(cfg, conv), _RowLanes(conv, lanes_of_row(cfg, conv))
     row = te.reduce_axis((0, (height - 1) * sy + conv.reach[0] + 1), name="row")
     kw = te.reduce_axis((0, conv.kernel[1]), name="kw")
-    rows, columns = (conv.out[0] - 1) * sy + conv.reach[0] + 1, conv.out[1] + conv.reach[1] // sx
+    rows, (edge, last) = (conv.out[0] - 1) * sy + conv.reach[0] + 1, (conv.padding[1], row_lanes.count * sx - 1)
     line = te.compute(
-        (conv.n, conv.c, rows, columns * sx),
-        lambda n, c, y, x: padded(conv, data, (rows - 1, columns * sx - 1), n, c, y, x),
+        (conv.n, conv.c, rows, row_lanes.vectors * sx, lanes),
+        lambda n, c, y, v, z: padded(conv, data, (rows - 1, last + edge), n, c, y, v * lanes + z + edge),
         name="line",
     )
-    phases = te.compute(
-        (conv.n, conv.c, rows, sx, columns), lambda n, c, y, p, x: line(n, c, y, x * sx + p), name="phases"
-    )
 
-    def element(n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
-        at, kh = y // height * height * sy + row, row - y % height * sy
-        tests = [kh >= 0, kh < conv.kernel[0], *inside(conv, 0, at - conv.padding[0])]
-        value = phases(n, c, at, kw * dx % sx, x + kw * dx // sx)
+    def phase(n: te.Expr, c: te.Expr, y: te.Expr, p: te.Expr, v: te.Expr, z: te.Expr) -> te.Expr:
+        column = row_lanes.column(z) * sx + p
+        return line(n, c, y, v * sx + column // lanes, column % lanes)
+
+    phases = te.compute((conv.n, conv.c, rows, sx, row_lanes.vectors, lanes), phase, name="phases")
+
+    def element(n: te.Expr, c: te.Expr, y: te.Expr, d: te.Expr, v: te.Expr, z: te.Expr) -> te.Expr:
+        at, kh, column = y // height * height * sy + row, row - y % height * sy, kw * dx + row_lanes.first
+        tests = [kh >= 0, kh < conv.kernel[0], column // sx >= d, column // sx < d + 1]
+        tests += inside(conv, 0, at - conv.padding[0])
+        value = phases(n, c, at, column % sx, v, z)
         return te.sum(value * weight(*conv.weight_at(c, zero, kh, kw)), axis=[row, kw], where=te.all(*tests))
 
-    tile = te.compute(conv.out_shape, element, name="tile")
-    return RowStages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, None, (phases, line))
+    shape = conv.n, conv.c, conv.out[0], row_lanes.distances, row_lanes.vectors, lanes
+    sums = te.compute(shape, element, name="sums")
+
+    def total(n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
+        moved = (sums(n, c, y, d, *row_lanes.place(x, d)) for d in range(row_lanes.distances))
+        return functools.reduce(operator.add, moved)
+
+    tile = te.compute(conv.out_shape, total, name="tile")
+    return RowStages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, None, (sums, phases, line))
+
+
+class _RowLanes:
+    """The vectors of every second column of a row, without the border; behind the last column there are zeros.
+
+    A column of the border is one of these zeros, so that vectors begin where the row does.
+
+    Attributes:
+        vectors, count: the vectors of a phase, and all of their lanes.
+        first: what is added to a column of the filter, so that its distance and its phase are not negative.
+        distances: the number of distances from a result to its elements.
+    """
+
+    def __init__(self, conv: Conv, lanes: int) -> None:
+        sx, block = conv.stride[1], _BLOCK // nbytes(conv.dtype)
+        self._before = -(-conv.padding[1] // sx)
+        self.first, self.distances = self._before * sx - conv.padding[1], sums_of_result(conv)
+        columns = max(-(-conv.size[1] // sx) + self._before, conv.out[1] - self._before + self.distances - 1)
+        self.vectors = -(-columns // lanes)
+        self.count, self._lanes, self._block, self._half = self.vectors * lanes, lanes, block, block // 2
+
+    def column(self, lane: te.Expr) -> te.Expr:
+        """Return the column of a lane: in each block, elements of the first vector precede those of the second."""
+        inside = lane % self._half + lane % self._block // self._half * (self._lanes // 2)
+        return lane // self._block * self._half + inside if self._lanes > self._block else lane
+
+    def place(self, x: te.Expr, distance: int) -> tuple[te.Expr, te.Expr]:
+        """Return the vector and the lane of the element at a distance from a result."""
+        moved = x + (distance - self._before) % self.count
+        column, half = moved % self._lanes, self._lanes // 2
+        lane = column % half // self._half * self._block + column % self._half + column // half * self._half
+        return moved % self.count // self._lanes, lane if self._lanes > self._block else column
 
 
 def copied_image(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor) -> te.Tensor:
@@ -123,13 +181,17 @@ def order_rows(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: Row
     return xt
 
 
-def place_row(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages, row: te.IterVar) -> None:
-    """Compute a row of the input where the tile reads it, in whole vectors."""
-    for tensor in stages.row:
-        stage = s[tensor]
-        stage.set_scope("local")
-        stage.compute_at(s[stages.tile], row)
-        *outer, column = stage.op.axis
-        stage.storage_align(outer[-1], lanes_of_row(cfg, conv), 0)
-        vectors, lanes = stage.split(column, factor=lanes_of_row(cfg, conv))
-        write_out(stage, lanes, [*outer, vectors])
+def place_rows(s: te.TESchedule, stages: RowStages, place: te.IterVar) -> None:
+    """Sum up a tile at a loop of the result, and compute a row of the input where the sums read it."""
+    sums, *read = stages.row
+    s[sums].set_scope("local")
+    s[sums].compute_at(s[stages.out], place)
+    *outer, lanes = s[sums].op.axis
+    row, kw = s[sums].op.reduce_axis
+    s[sums].reorder(row, kw, *outer, lanes)
+    write_out(s[sums], lanes, [row, kw, *outer])
+    for tensor in read:
+        s[tensor].set_scope("local")
+        s[tensor].compute_at(s[sums], row)
+        *outer, lanes = s[tensor].op.axis
+        write_out(s[tensor], lanes, outer)

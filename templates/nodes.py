@@ -1,7 +1,8 @@
 """Implementations of a model's nodes.
 
 Convolutions, products and attention are computed by templates, and the pointwise nodes after them by an epilogue;
-softmax and normalizations, with all that is fused with them, by the space generator `rows`.
+softmax and normalizations, with all that is fused with them, by the space generator `rows`; transpositions by
+`transposition`.
 
 Constant weights are packed ahead. Arrays may have fewer or more dimensions for the kernel than in the graph, with the
 same elements in the same order.
@@ -21,7 +22,7 @@ from pegbox.codegen import Target
 from pegbox.compute import HeadLayout, reshaped
 from pegbox.errors import TemplateError
 from pegbox.graph import Node, Value
-from pegbox.model import Argument, NodeTask
+from pegbox.model import Argument, NodeTask, generated_task
 from pegbox.task import Task
 
 if TYPE_CHECKING:
@@ -150,6 +151,14 @@ def rows(node: Node, constants: Constants, target: Target) -> NodeTask | None:
     except TemplateError:
         return None
     return NodeTask(node, task, tuple(map(Argument, (*node.inputs, *node.outputs))))
+
+
+def transposition(node: Node, constants: Constants, target: Target) -> NodeTask | None:
+    """Return the task of a node that reads elements in another order than it writes them."""
+    try:
+        return generated_task(node, target, space="transposition")
+    except TemplateError:
+        return None
 
 
 def _first(node: Node, kind: str, attributes: set[str]) -> Node | None:

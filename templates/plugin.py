@@ -23,12 +23,15 @@ def pegbox_register_templates() -> dict[str, str]:
 
 @hookimpl
 def pegbox_register_space_generators() -> dict[str, str]:
-    return {"rows": "pegbox.templates.rows:RowGenerator"}
+    return {
+        "rows": "pegbox.templates.rows:RowGenerator",
+        "transposition": "pegbox.templates.transposition:TranspositionGenerator",
+    }
 
 
 @hookimpl
 def pegbox_register_node_tasks() -> dict[str, str]:
-    names = ("conv2d", "depthwise_conv2d", "group_conv2d", "matmul", "attention", "rows")
+    names = ("conv2d", "depthwise_conv2d", "group_conv2d", "matmul", "attention", "rows", "transposition")
     return {name: f"pegbox.templates.nodes:{name}" for name in names}
 
 

@@ -2,7 +2,8 @@
 
 `RowGenerator` is the space generator `rows`. All stages are computed for a few rows at a time, so that they stay in the
 closest cache, and the latency of one row's sums passes while others are computed. A reduction has a partial result for
-each lane of some vectors; stages of elements that are cheap to compute are computed again where they are read.
+each lane of some vectors. Stages of elements that are cheap to compute, or read once, are computed where they are read;
+others are summed in the loop that computes them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pegbox as pb
 from pegbox import te
@@ -50,8 +52,23 @@ class Rows:
 
     def row(self, op: ComputeOp) -> int:
         """Count the elements of a row of an operation; those that it reads, where it reduces a row."""
-        axes = op.reduce_axis if op.reduce is not None else op.axis[self.rank :]
-        return math.prod(axis.extent for axis in axes)
+        return math.prod(axis.extent for axis in self.row_axes(op))
+
+    def row_axes(self, op: ComputeOp) -> tuple[te.IterVar, ...]:
+        """Return the axes of a row of an operation, or of one that it reduces."""
+        return tuple(op.reduce_axis if op.reduce is not None else op.axis[self.rank :])
+
+    @property
+    def taken(self) -> dict[ComputeOp, ComputeOp]:
+        """The reductions that take the elements of the stage before while these are computed, and that stage."""
+        return {
+            op: before
+            for before, op in pairwise(self.stored[:-1])
+            if op.reduce is not None
+            and before.reduce is None
+            and before.outputs[0] in op.inputs
+            and [axis.extent for axis in self.row_axes(op)] == [axis.extent for axis in self.row_axes(before)]
+        }
 
 
 @dataclass(frozen=True)
@@ -105,7 +122,8 @@ def rows_of(tensors: Sequence[Tensor]) -> Rows:
     for op in ops:
         _check_reduction(op, rank)
     stages = tuple(op for op in ops if op is not out)
-    return Rows(out, stages, frozenset(_cheap(stages, rank)), rank)
+    inlined = {op for op in stages if op.reduce is None and (_is_cheap(op, rank) or _is_read_once(op, ops))}
+    return Rows(out, stages, frozenset(inlined), rank)
 
 
 def _rank(ops: Sequence[ComputeOp], out: ComputeOp, made: Mapping[Buffer, ComputeOp]) -> int:
@@ -136,13 +154,24 @@ def _check_reduction(op: ComputeOp, rank: int) -> None:
         raise TemplateError(f"rows: {op.name} reduces no rows along their last axis; use space='sketch'")
 
 
-def _cheap(stages: Sequence[ComputeOp], rank: int) -> Iterator[ComputeOp]:
-    """Yield the stages of elements of rows that take no slow function to compute again."""
-    for op in stages:
-        parts = (part for whole in body_parts(op.body) for part in walk(whole))
-        is_slow = any(isinstance(part, Call) and part.name in SLOW for part in parts)
-        if op.reduce is None and not is_slow and math.prod(axis.extent for axis in op.axis[rank:]) > 1:
-            yield op
+def _is_cheap(op: ComputeOp, rank: int) -> bool:
+    """Decide if a stage has elements of rows that take no slow function to compute again."""
+    return not _has_slow_calls(op) and math.prod(axis.extent for axis in op.axis[rank:]) > 1
+
+
+def _has_slow_calls(op: ComputeOp) -> bool:
+    parts = (part for whole in body_parts(op.body) for part in walk(whole))
+    return any(isinstance(part, Call) and part.name in SLOW for part in parts)
+
+
+def _is_read_once(op: ComputeOp, ops: Sequence[ComputeOp]) -> bool:
+    """Decide if a single access of a single reduction reads a stage, each element of a row once."""
+    made = op.outputs[0].buffer
+    readers = [other for other in ops for load in body_loads(other.body) if load.buffer is made]
+    if len(readers) != 1 or readers[0].reduce is None:
+        return False
+    reader = readers[0]
+    return math.prod(op.outputs[0].shape) == math.prod(axis.extent for axis in (*reader.axis, *reader.reduce_axis))
 
 
 # Space ---------------------------------------------------------------------------------------------------------------
@@ -196,6 +225,9 @@ def schedule(cfg: pb.TemplateConfig, found: Rows) -> te.TESchedule:
         blocks = _schedule_row(cfg, s[op], found)
         if blocks is not None:
             loops[op] = blocks
+    for op, before in found.taken.items():
+        if op in loops:
+            s[op].merge(loops[op], s[before], loops[before])
     if cfg["rows"].val == 1 and found.out in loops:
         _prefetch(cfg, s[found.out], found, place, loops)
     return s
@@ -206,30 +238,39 @@ def _prefetch(
 ) -> None:
     """Keep memory busy while rows are computed, between the first reads of a row and its last writes.
 
-    The next row is read while this one is written. Blocks of several short rows gain nothing: the hardware sees one
-    stream.
+    The pass that takes longest fetches: one that computes slow functions fetches the next row and the lines of the
+    output. Where there is none, the next row is read while this one is written. Blocks of several short rows gain
+    nothing: the hardware sees one stream.
     """
+    fetching = _fetching_pass(found, loops)
+    reading = fetching if _is_slow(found, fetching) else found.out
     for tensor in _streamed(cfg, found):
-        out.prefetch(tensor, place, 1, among=loops[found.out])
+        out.prefetch(tensor, place, 1, among=loops[reading])
     if found.out.reduce is None and _is_streamed(cfg, found, found.out.outputs[0]):
-        out.prefetch(found.out.outputs[0], place, 0, among=loops[_fetching_pass(found, loops)])
+        out.prefetch(found.out.outputs[0], place, 0, among=loops[fetching])
 
 
 def _fetching_pass(found: Rows, loops: Mapping[ComputeOp, te.IterVar]) -> ComputeOp:
     """Choose the pass over a row that fetches the lines of the output.
 
-    It is the last one that stores something, since it computes slow functions, or the first one if the closest cache
-    does not hold the rows. Sums of shorter rows are short: the lines would come in a burst, except in one that finds
-    its row in the closest cache. So they would in a pass over a row much shorter than the output's.
+    It is the last one that computes slow functions, or the first one if the closest cache does not hold the rows. Sums
+    of shorter rows are short: the lines would come in a burst, except in one that finds its row in the closest cache.
+    So they would in a pass over a row much shorter than the output's.
     """
     before = [op for op in found.stages if op in loops and 2 * found.row(op) >= found.row(found.out)]
-    stored = [op for op in before if op.reduce is None]
+    slow = [op for op in before if _is_slow(found, op)]
     row = found.row(found.out) * nbytes(found.out.outputs[0].dtype)
-    if stored or not before:
-        return [found.out, *stored][-1]
+    if slow or not before:
+        return [found.out, *slow][-1]
     if row > _BYTES[1]:
         return before[0]
     return before[-1] if len(before) > 1 and 2 * row <= _BYTES[1] else found.out
+
+
+def _is_slow(found: Rows, op: ComputeOp) -> bool:
+    """Decide if a stage, or one that is computed where it reads it, computes slow functions."""
+    inside = (tensor.op for tensor in op.inputs)
+    return _has_slow_calls(op) or any(_is_slow(found, each) for each in inside if each in found.inlined)
 
 
 def _streamed(cfg: pb.TemplateConfig, found: Rows) -> Iterator[Tensor]:
@@ -266,7 +307,8 @@ def _schedule_row(cfg: pb.TemplateConfig, stage: te.Stage, found: Rows) -> te.It
     op = stage.op
     if found.row(op) == 1:
         return None
-    last, name = (op.axis[-1], "map_vectors") if op.reduce is None else (op.reduce_axis[-1], "reduce_vectors")
+    last = found.row_axes(op)[-1]
+    name = "map_vectors" if op.reduce is None or op in found.taken else "reduce_vectors"
     lanes = _lanes(cfg, found)
     width = lanes * min(cfg[name].val, -(-last.extent // lanes))
     if last.extent <= lanes:
@@ -274,4 +316,6 @@ def _schedule_row(cfg: pb.TemplateConfig, stage: te.Stage, found: Rows) -> te.It
         return None
     blocks, inside = stage.split(last, factor=width)
     stage.vectorize(inside)
+    if op in found.taken:  # whose axes behind the rows have one element
+        stage.reorder(*found.row_axes(op)[:-1], blocks, *op.axis[found.rank :], inside)
     return blocks

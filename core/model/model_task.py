@@ -11,7 +11,7 @@ from pegbox.codegen.targets.target import Target
 from pegbox.graph.graph import Array, Graph, Node, Value
 from pegbox.graph.kind import computed_nodes
 from pegbox.model.default_schedule import default_schedule
-from pegbox.model.node_task import Argument, NodeTask, canonical_tensors, implementations_of, sketch_task
+from pegbox.model.node_task import Argument, NodeTask, canonical_tensors, generated_task, implementations_of
 from pegbox.task.task import Task
 from pegbox.task.workload import tensor_workload
 
@@ -38,7 +38,7 @@ class ModelTask:
     @cached_property
     def default(self) -> NodeTask:
         """The task of the first node with the default schedule, for when no implementation can be compiled."""
-        return sketch_task(self.nodes[0], self.target, space=default_schedule)
+        return generated_task(self.nodes[0], self.target, space=default_schedule)
 
     def numbered(self, number: int) -> NodeTask:
         """Return an implementation by its number; the default is behind the last one."""

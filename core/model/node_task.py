@@ -70,9 +70,9 @@ def implementations_of(node: Node, constants: Mapping[Value, Array], target: Tar
     given = [made for implement in named if (made := implement(node, constants, target)) is not None]
     found = [each for made in given for each in (made, *_others(made))]
     try:
-        return [*found, sketch_task(node, target)]
+        return [*found, generated_task(node, target)]
     except (TemplateError, *REFUSED):
-        return found or [sketch_task(node, target, space=default_schedule)]
+        return found or [generated_task(node, target, space=default_schedule)]
 
 
 def _others(made: NodeTask) -> Iterator[NodeTask]:
@@ -86,7 +86,7 @@ def _others(made: NodeTask) -> Iterator[NodeTask]:
             yield replace(made, task=task.over(template.over(task.template)))
 
 
-def sketch_task(node: Node, target: Target, *, space: str | SpaceGenerator = SKETCH) -> NodeTask:
+def generated_task(node: Node, target: Target, *, space: str | SpaceGenerator = SKETCH) -> NodeTask:
     """Make the task of a node whose space is generated from its computation."""
     inputs, outputs = canonical_tensors(node)
     task = create_task([*inputs, *outputs], space=space, target=target)

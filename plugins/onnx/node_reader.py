@@ -22,6 +22,7 @@ from pegbox.hooks import explained
 from pegbox.plugins.onnx import operators as operators  # registers the operators
 from pegbox.plugins.onnx.attention_parts import attention_parts
 from pegbox.plugins.onnx.attributes import attributes_of, constant_array, input_names, since
+from pegbox.plugins.onnx.fourier_parts import dft_parts, stft_parts
 from pegbox.plugins.onnx.graph_builder import GraphBuilder
 from pegbox.plugins.onnx.inference import Inferred
 from pegbox.plugins.onnx.model_file import is_own
@@ -47,7 +48,9 @@ _CONTROL_FLOW = {
 }
 
 
-_PARTS = {"Attention": attention_parts, **dict.fromkeys(GATES, recurrent_parts)}
+_PARTS = {
+    "Attention": attention_parts, "DFT": dft_parts, "STFT": stft_parts, **dict.fromkeys(GATES, recurrent_parts),
+}  # fmt: skip
 """The functions that list the nodes of operators which are written as several."""
 
 

@@ -287,6 +287,17 @@ def test_lanes_across_vectors_of_a_register_tile_are_picked_in_registers(start: 
     assert "rsp" not in text
 
 
+def test_lanes_in_distant_vectors_of_a_register_tile_are_picked_in_registers() -> None:
+    a, c, line = Buffer("a", (64,)), Buffer("c", (16,)), Buffer("line", (64,))
+    fill = loop(
+        "v", 4, lambda v: loop("i", 16, lambda i: put(line, v * 16 + i, get(a, v * 16 + i)), VECTORIZED), UNROLLED
+    )
+    use = loop("j", 16, lambda j: put(c, j, get(line, (j + 63) % 64)), VECTORIZED)
+    func = function([a, c], [c], alloc(line, seq(fill, use)))
+    check(func)
+    assert "rsp" not in assembly(emit(func, WIDE)).split("kernel__timed")[0]
+
+
 def test_rows_of_broken_vectors_are_read_where_they_were_stored() -> None:
     a, c, tile = Buffer("a", (4, 3)), Buffer("c", (4, 3)), Buffer("tile", (4, 3))
     rows = lambda body: loop("r", 4, lambda r: loop("i", 3, lambda i: body(r, i), VECTORIZED), UNROLLED)  # noqa: E731

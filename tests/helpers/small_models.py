@@ -14,7 +14,7 @@ from pegbox.graph import Graph, Node, Value
 from pegbox.graph.kind import computed_nodes
 from pegbox.graph.operations import make_node
 from pegbox.model.module import Module
-from pegbox.model.node_task import sketch_task
+from pegbox.model.node_task import generated_task
 from pegbox.model.selection import Selection
 from pegbox.search.models.prediction import PREDICTED
 
@@ -51,7 +51,7 @@ def selected(graph: Graph, target: Target = ONE_CORE, *, config: int = 0) -> lis
     """Compile a configuration of each node's sketch."""
     made = []
     for node in computed_nodes(graph):
-        task = sketch_task(node, target)
+        task = generated_task(node, target)
         chosen = task.task.space.get(config)
         made.append(Selection(task, chosen, PREDICTED, machine.compile_program(task.task.lower(chosen))))
     return made

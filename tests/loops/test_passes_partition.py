@@ -204,6 +204,41 @@ def test_a_loop_whose_choices_depend_on_others_stays_whole() -> None:
     assert [n.extent for n in walk(check_values(s, [x, y]).body) if isinstance(n, For)] == [6, 8]
 
 
+def joined(*, hint: bool) -> Any:
+    """Three arrays of 16, 32 and 16 elements, one behind the other."""
+    a, b, c = (te.placeholder((extent,), name=name) for name, extent in (("A", 16), ("B", 32), ("C", 16)))
+    y = te.compute(
+        (64,), lambda i: te.if_then_else(i < 16, a[i], te.if_then_else(i < 48, b[i - 16], c[i - 48])), name="Y"
+    )
+    s = te.create_schedule(y.op)
+    outer, inner = s[y].split(y.op.axis[0], factor=8)
+    s[y].vectorize(inner)
+    if hint:
+        s[y].pragma(outer, "loop_partition_hint")
+    return s, [a, b, c, y]
+
+
+def test_every_alternative_of_a_choice_has_its_own_part_with_a_hint(golden: Any) -> None:
+    found = check_values(*joined(hint=True))
+    assert "select" not in str(found)
+    golden(found)
+    assert "select" in str(check_values(*joined(hint=False)))
+
+
+@pytest.mark.parametrize("columns", [1, 5])
+def test_lanes_across_rows_end_with_the_rows(columns: int) -> None:
+    """The last vector has 4 of 16 rows; along a row, lanes are masked."""
+    x = te.placeholder((36, columns), name="X")
+    y = te.compute((columns, 36), lambda i, j: x[j, i], name="Y")
+    for source, lanes in (x, 4), (y, 16):
+        out = y if source is x else te.compute(y.shape, lambda i, j: y[i, j] + 1.0, name="Z")
+        s = te.create_schedule(out.op)
+        _, inner = s[out].split(out.op.axis[1], factor=16)
+        s[out].vectorize(inner)
+        loops = [n for n in walk(check_values(s, [x, out]).body) if isinstance(n, For)]
+        assert loops[-1].extent == lanes
+
+
 @pytest.mark.parametrize("hint", [True, False])
 def test_with_a_hint_a_tail_computes_only_what_it_needs(hint: bool) -> None:
     """There is room for a whole tile, which without the hint is computed, because that needs no test."""

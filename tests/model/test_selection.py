@@ -22,7 +22,7 @@ from pegbox.hooks import registry
 from pegbox.measure import Ok
 from pegbox.model import Argument, Model, Module, NodeTask, selection
 from pegbox.model.model_task import model_tasks
-from pegbox.model.node_task import canonical_tensors, sketch_task
+from pegbox.model.node_task import canonical_tensors, generated_task
 from pegbox.records import Journal, Record, RecordWarning
 from pegbox.store import TuningStore
 
@@ -118,7 +118,7 @@ def another() -> Iterator[None]:
             return None
         inputs, outputs = canonical_tensors(node)
         task = pb.create_task([*inputs, *outputs], space="sketch:rules=ansor", target=target)
-        return replace(sketch_task(node, target), task=task)
+        return replace(generated_task(node, target), task=task)
 
     registry.register("node_task", "another", implement, owner="tests")
     yield

@@ -95,6 +95,35 @@ def test_rows_of_a_stride_of_two_are_read_once(golden: Callable[[object], None])
     golden(next(text for c, text in texts.items() if c in read and c["tile_h"].val == 7))
 
 
+@pytest.mark.parametrize(
+    ("size", "kernel", "kwargs"),
+    [
+        ((6, 31), (3, 3), {"padding": 1}),
+        ((5, 32), (3, 3), {"padding": 1}),
+        ((4, 64), (3, 3), {"padding": 1}),
+        ((6, 27), (5, 5), {"padding": 2}),
+        ((3, 9), (1, 1), {}),
+        ((8, 13), (2, 7), {"padding": (0, 3)}),
+        ((7, 40), (3, 4), {"padding": (1, 0, 2, 5)}),
+        ((5, 20), (2, 3), {"padding": (1, 5)}),
+        ((4, 21), (2, 3), {"padding": 1, "dilation": (1, 3)}),
+        ((4, 30), (3, 3), {"padding": 1, "dtype": "float64"}),
+    ],
+)
+def test_values_of_rows_of_a_stride_of_two(
+    size: tuple[int, int], kernel: tuple[int, int], kwargs: dict[str, Any]
+) -> None:
+    task = pb.create_task("depthwise_conv2d", (2, 3, *size, *kernel), {"stride": 2, **kwargs})
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(spec.shape).astype(spec.dtype) for spec in task.arguments()]
+    (expected,) = task.reference(arrays[:-1])
+    configs = [c for c in task.space.iterate() if "phases" in task.show_ir(c)]
+    assert configs
+    for config in configs:
+        pb.build(task, config=config)(*arrays)
+        np.testing.assert_allclose(arrays[-1], expected, rtol=1e-4, atol=1e-5)
+
+
 def test_the_last_vector_of_a_row_is_whole() -> None:
     task = pb.create_task(
         "depthwise_conv2d", (1, 4, 14, 14, 3, 3), {"padding": 1}, target="llvm -mcpu=x86-64-v4 -num-cores 1"

@@ -80,8 +80,10 @@ def test_loops_over_rows_fill_vectors(name: str, cpu: str, register: str) -> Non
 @pytest.mark.parametrize(
     ("name", "columns", "loop", "of_output"),
     [
-        ("softmax", 512, "j.outer_1", "j.outer"),
-        ("softmax", 4096, "j.outer_1", "j.outer"),
+        ("softmax", 512, "j.outer_m", "j.outer_m"),
+        ("softmax", 4096, "j.outer_m", "j.outer_m"),
+        ("log_softmax", 512, "k2.outer", "k2.outer"),
+        ("log_softmax", 4096, "k2.outer", "k2.outer"),
         ("layer_norm", 512, "j.outer", "k2.outer"),
         ("layer_norm", 2048, "j.outer", "j.outer"),
         ("layer_norm", 4096, "j.outer", "k1.outer"),
@@ -92,7 +94,7 @@ def test_loops_over_rows_fill_vectors(name: str, cpu: str, register: str) -> Non
 def test_single_rows_that_the_second_cache_does_not_hold_are_prefetched(
     name: str, columns: int, loop: str, of_output: str
 ) -> None:
-    """Check the loops that fetch the next row, while one is written, and the row of the output."""
+    """Check the loops that fetch the next row and the row of the output."""
     for n, is_ahead in (16, False), (8192, True):
         task = pb.create_task(name, args=(n, columns), target=TARGET)
         shown = task.show_ir(task.space.get(0))

@@ -144,6 +144,7 @@ class Frame:
     forms, addresses: the linear forms of index expressions, and of the places of accesses, in elements.
     divisions, pointers: the results of address arithmetic that hold wherever their operands do.
     unrolling: the loops around that are written out, for messages.
+    limits: the interval of an index register here, where a condition around makes it smaller than its range.
     """
 
     def __init__(self, module: ModuleText, *, in_parallel: bool) -> None:
@@ -159,6 +160,7 @@ class Frame:
         self.divisions: dict[Any, tuple[Any, Any]] = {}
         self.pointers: dict[Any, str] = {}
         self.unrolling: list[str] = []
+        self.limits: dict[str, tuple[int, int]] = {}
 
     def op(self, text: str) -> str:
         """Write an instruction here unless the same one was written before; return its register."""

@@ -210,19 +210,23 @@ def splat(frame: Frame, level: Level | None, element: str, text: str, count: int
     )
 
 
-def value_range(frame: Frame, index: Index) -> tuple[int, int] | None:
-    """Bound the values over all iterations and lanes; None if data decides, or the sum may wrap around."""
-    bounds = _sum_range(frame, index)
+def value_range(frame: Frame, index: Index, *, here: bool = False) -> tuple[int, int] | None:
+    """Bound the values over all iterations and lanes; None if data decides, or the sum may wrap around.
+
+    `here`: only the iterations count in which the conditions around hold. Arithmetic that other iterations find again
+    must not rely on that.
+    """
+    bounds = _sum_range(frame, index, here=here)
     return bounds if bounds is not None and bounds[0] >= -(1 << 63) and bounds[1] < 1 << 63 else None
 
 
-def _sum_range(frame: Frame, index: Index) -> tuple[int, int] | None:
+def _sum_range(frame: Frame, index: Index, *, here: bool = False) -> tuple[int, int] | None:
     """Bound the sum, as a whole number without limits."""
     if index.vector is not None:
         return None
     low = high = index.const
     for name, coef in index.terms:
-        bounds = frame.registers.ranges.get(name)
+        bounds = (frame.limits.get(name) if here else None) or frame.registers.ranges.get(name)
         if bounds is None:
             return None
         a, b = coef * bounds[0], coef * bounds[1]

@@ -172,7 +172,7 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
 
 
 def _spans_registers(frame: Frame, buffer: Buffer, terms: Terms, start: int, spread: Pattern, count: int) -> bool:
-    """Decide whether lanes lie in several of the vectors that a register tile consists of, at constant places.
+    """Decide whether lanes lie in two or three of the vectors that a register tile consists of, at constant places.
 
     The rows of such a tile are whole vectors: others are stored at places of their own.
     """
@@ -180,9 +180,14 @@ def _spans_registers(frame: Frame, buffer: Buffer, terms: Terms, start: int, spr
         return False
     if buffer.shape[-1] % count:
         return False
-    aligned = start - start % count
     end = -(-(start + spread.span + 1) // count) * count
-    return count < end - aligned <= 3 * count and aligned >= 0 and end <= buffer.size
+    return 1 < len(_registers(start, spread.offsets)) <= 3 and start >= 0 and end <= buffer.size
+
+
+def _registers(start: int, offsets: Offsets) -> list[int]:
+    """Return where the vectors begin that lanes lie in."""
+    count = len(offsets)
+    return sorted({(start + offset) // count * count for offset in offsets})
 
 
 def _load_registers(frame: Frame, buffer: Buffer, start: int, offsets: Offsets) -> str:
@@ -191,20 +196,21 @@ def _load_registers(frame: Frame, buffer: Buffer, start: int, offsets: Offsets) 
     A load across them would keep the tile in memory.
     """
     count = len(offsets)
-    ty, first = register(buffer.dtype, count), start - start % count
-    text, last = _load_plain(frame, buffer, (), first, count), first + count
+    ty, places = register(buffer.dtype, count), _registers(start, offsets)
+    first, *others = places
+    text = _load_plain(frame, buffer, (), first, count)
     if start - first < 2 and offsets == tuple(range(0, 2 * count, 2)):
-        other = _load_plain(frame, buffer, (), last, count)
+        other = _load_plain(frame, buffer, (), others[0], count)
         if (found := alternate_elements(frame, buffer.dtype, text, other, start - first, count)) is not None:
             return found
-    picks = tuple(start + offset - first for offset in offsets)
-    while last <= start + max(offsets):
-        more = _load_plain(frame, buffer, (), last, count)
+    lane_of = {place + lane: count * number + lane for number, place in enumerate(places) for lane in range(count)}
+    picks = tuple(lane_of[start + offset] for offset in offsets)
+    for place in others:
+        more = _load_plain(frame, buffer, (), place, count)
         # Lanes that are chosen already stay where they are; others wait.
         lanes = [pick if pick < 2 * count else 0 for pick in picks]
         text = frame.op(f"shufflevector {ty} {text}, {ty} {more}, <{count} x i32> {int_vector(tuple(lanes), 32)}")
         picks = tuple(lane if pick < 2 * count else pick - count for lane, pick in enumerate(picks))
-        last += count
     return text
 
 

@@ -20,7 +20,7 @@ from pegbox.codegen.emitter.unroll import Unrolling
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
 from pegbox.expr.build import conjuncts
-from pegbox.expr.nodes import Var
+from pegbox.expr.nodes import Compare, Const, Expr, Var
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
 from pegbox.loops.reductions.update import reads
 
@@ -175,10 +175,29 @@ class Writer:
             return
         outer, self.chunks = self.chunks, live
         if uniform:
+            limits = self.frame.limits
+            self.frame.limits = {**limits, **self._limits(stmt.condition)}
             self._branch(uniform, lambda: self.write(stmt.then))
+            self.frame.limits = limits
         else:
             self.write(stmt.then)
         self.chunks = outer
+
+    def _limits(self, condition: Expr) -> dict[str, tuple[int, int]]:
+        """Find the interval of each index register that a condition compares with a number, where it holds."""
+        found: dict[str, tuple[int, int]] = {}
+        for part in conjuncts(condition):
+            bound = self.frame.env.get(part.a) if isinstance(part, Compare) and isinstance(part.a, Var) else None
+            if isinstance(part, Compare) and isinstance(bound, str) and isinstance(part.b, Const):
+                known = found.get(bound) or self.frame.limits.get(bound)
+                low, high = known or self.frame.registers.ranges[bound]
+                match part.op:
+                    case "lt":
+                        high = min(high, part.b.integer - 1)
+                    case "ge":
+                        low = max(low, part.b.integer)
+                found[bound] = low, high
+        return found
 
     def _branch(self, conditions: list[Value], body: Callable[[], None]) -> None:
         """Run `body` where all the scalar conditions hold."""

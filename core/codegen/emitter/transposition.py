@@ -38,7 +38,7 @@ def rows_of(frame: Frame, buffer: Buffer, where: Index) -> LaneRows | None:
     count, stride = len(offsets), offsets[1] - offsets[0]
     if stride < count or count & (count - 1) or any(o != offsets[0] + k * stride for k, o in enumerate(offsets)):
         return None
-    bounds = value_range(frame, Index(0, where.terms, None, None))
+    bounds = value_range(frame, Index(0, where.terms, None, None), here=True)
     if bounds is None:
         return None
     first, width = where.const + offsets[0], count

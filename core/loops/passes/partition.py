@@ -2,8 +2,9 @@
 
 A split that does not divide leaves `outer * factor + inner < extent` around the work. Only the last outer iteration
 can fail it, so the loop is cut there: the full tiles run without a test, and in the tail the outer variable is a
-constant, so that the inner loop simply becomes shorter. What concerns lanes of a vectorized loop stays a mask. Only of
-sums in memory such a loop becomes shorter, too: for each term a masked vector would be loaded and stored.
+constant, so that the inner loop simply becomes shorter. What concerns lanes of a vectorized loop stays a mask. Such a
+loop becomes shorter, too, where each term of a sum would load and store a masked vector, and where masked lanes would
+gather elements of rows that fewer lanes load and transpose.
 
 A loop with the pragma `loop_partition_hint` is also cut where conditions of `Select` change. Then only the last of many
 tiles computes padding.
@@ -219,12 +220,13 @@ class _Partition:
         return For(var, end - first, body, kind, loop.annotations)
 
     def lanes(self, loop: For) -> int:
-        """Return the lanes of a vectorized loop, without the last ones where a test leaves these out of a sum.
+        """Return the lanes of a vectorized loop, without the last ones where a test leaves these out.
 
-        Local sums of all lanes are kept in registers, and so is a single one.
+        Those of sums in memory and of loads across rows leave; local sums of all lanes are kept in registers, and so
+        is a single one.
         """
         lanes, test = loop.extent, loop.body
-        if not isinstance(test, If) or not _sums_in_memory(test.then, loop.var):
+        if not isinstance(test, If) or not (_sums_in_memory(test.then, loop.var) or _is_across(test.then, loop.var)):
             return lanes
         fixed = {v: r for v, r in self.ranges.items() if r[0] == r[1]}
         for part in conjuncts(test.condition):
@@ -254,7 +256,9 @@ class _Partition:
     def cuts(self, loop: For) -> list[int] | None:
         """Find where the tests on this loop's variable begin or cease to hold; None if the loop is best left alone."""
         body = self.summary[id(loop.body)]
-        tests = [*_choices(loop.body), *(test for test, *_ in body.tests)] if is_hinted(loop) else self.hot(body)
+        choices = list(_choices(loop.body)) if is_hinted(loop) else []
+        first_choices = [test for test, is_first in choices if is_first]
+        tests = [*first_choices, *(test for test, *_ in body.tests)] if is_hinted(loop) else self.hot(body)
         if not tests:
             return None
         inner = loop_ranges(loop.body)
@@ -269,10 +273,13 @@ class _Partition:
             solved = self.solved(test, loop.var, scope)
             if solved is not None:
                 always, sometimes = _common(always, solved[0]), _common(sometimes, solved[1])
-        points = sorted({0, *(min(p, end) for p in (*always, *sometimes)), end})
-        if len(points) == 2 or self.stores + (len(points) - 2) * body.stores > self.limit:
-            return None
-        return points
+        later = [self.solved(test, loop.var, scope) for test, is_first in choices if not is_first]
+        more = {point for solved in later if solved is not None for interval in solved for point in interval}
+        for found in {*always, *sometimes, *more}, {*always, *sometimes}:
+            points = sorted({0, *(min(point, end) for point in found), end})
+            if len(points) > 2 and self.stores + (len(points) - 2) * body.stores <= self.limit:
+                return points
+        return None
 
     def hot(self, body: _Summary) -> list[Compare | Logic]:
         """List the tests that take a part of the time of a loop's body."""
@@ -345,18 +352,32 @@ def _sums_in_memory(stmt: Stmt, lane: Var) -> bool:
     return any(lane in free_vars(each) for each in stmt.indices)
 
 
+def _is_across(stmt: Stmt, lane: Var) -> bool:
+    """Check if lanes store elements that they load from rows of their own."""
+    return isinstance(stmt, Store) and any(
+        lane not in free_vars(load.indices[-1]) and any(lane in free_vars(index) for index in load.indices[:-1])
+        for load in loads(stmt.value)
+    )
+
+
 def is_hinted(stmt: Stmt) -> bool:
     """Decide whether a statement is a loop with the pragma `loop_partition_hint`."""
     return isinstance(stmt, For) and (HINT, True) in stmt.annotations
 
 
-def _choices(stmt: Stmt) -> Iterator[Compare]:
-    """Yield the conditions on loop variables between the alternatives of expressions."""
+def _choices(stmt: Stmt) -> Iterator[tuple[Compare, bool]]:
+    """Yield the conditions on loop variables between the alternatives of expressions, and if each is the first one.
+
+    The others count where the choice before them has failed, as in a concatenation of three arrays.
+    """
     for node in walk(stmt):
         for expr in expressions(node):
-            for choice in walk_expr(expr):
-                if isinstance(choice, Select):
-                    yield from (c for c in conjuncts(choice.cond) if isinstance(c, Compare) and c.a.dtype == INDEX)
+            choices = [each for each in walk_expr(expr) if isinstance(each, Select)]
+            later = {id(each.b) for each in choices}
+            for choice in choices:
+                for test in conjuncts(choice.cond):
+                    if isinstance(test, Compare) and test.a.dtype == INDEX:
+                        yield test, id(choice) not in later
 
 
 def _only_reduces(loop: For) -> bool:

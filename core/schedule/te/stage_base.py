@@ -211,7 +211,7 @@ class StageBase(Scheduled):
     def is_scheduled(self, axis: IterVar) -> bool:
         """Was anything said of an axis of the operation already?"""
         return axis not in self.leaf_iter_vars or any(
-            subject[0] in ("kind", "pragma", "prefetch") and subject[1] is axis for subject in self.steps
+            subject[0] in ("kind", "pragma", "prefetch", "merge") and subject[1] is axis for subject in self.steps
         )
 
     def check_serial(self, *loops: IterVar) -> None:
@@ -226,6 +226,8 @@ class StageBase(Scheduled):
                 reason, remedy = f"an intrinsic computes {loop.name} and what is inside", "tensorize the resulting loop"
             elif any(subject[0] == "prefetch" and subject[1] is loop for subject in self.steps):
                 reason, remedy = f"a prefetch counts the iterations of {loop.name}", "prefetch in the resulting loop"
+            elif ("merge", loop) in self.steps:
+                reason, remedy = f"{loop.name} runs together with another stage's loop", "merge the resulting loop"
             else:
                 continue
             raise ScheduleError(reason, f"do this first, then {remedy}")

@@ -9,7 +9,7 @@ from pegbox import te
 from pegbox.codegen import target_of
 from pegbox.graph import Graph, Node, Value, matmul_node, pointwise_node, reshape_node, transpose_node
 from pegbox.graph.passes.fusion import fusion
-from pegbox.model.node_task import sketch_task
+from pegbox.model.node_task import generated_task
 
 
 def image(name: str = "x", *shape: int) -> Value:
@@ -166,7 +166,7 @@ def test_equal_groups_have_equal_tasks_whatever_their_values_are_called() -> Non
         act = relu(names[4], *add.outputs)
         return fusion(graph_of([conv, add, act], [x, r], act.outputs, [W])).nodes[0]
 
-    first, second = (sketch_task(node, target_of(None)) for node in (group(*"abcde"), group(*"vxyzu")))
+    first, second = (generated_task(node, target_of(None)) for node in (group(*"abcde"), group(*"vxyzu")))
     assert str(first.task.workload) == str(second.task.workload)
 
 

@@ -1,0 +1,61 @@
+"""ONNX's `DFT` and `STFT` as products with a matrix, and those that stay one node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+operators = pytest.importorskip("onnx_operators")
+reader = pytest.importorskip("pegbox.plugins.onnx.reader")
+passes = pytest.importorskip("pegbox.graph.passes")
+floats = operators.floats
+
+
+def kinds(kind: str, inputs: dict[str, Any], **options: Any) -> list[str]:
+    """List the kinds of a model's nodes."""
+    model = operators.one_operator(kind, inputs, **options)
+    graph = passes.optimize(reader.read_model(model))
+    return [part.kind for node in graph.nodes for part in node.parts or (node,)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "attributes"),
+    [
+        ((2, 30, 1), {"axis": 1}, {}),
+        ((2, 30, 2), {"length": 32, "axis": 1}, {}),
+        ((2, 30, 2), {"length": 17, "axis": -2}, {}),
+        ((3, 7, 5, 2), {"axis": 0}, {}),
+        ((3, 8, 5, 1), {"axis": 1}, {"onesided": 1}),
+        ((2, 9, 2), {"axis": 1}, {"inverse": 1, "onesided": 1}),
+        ((2, 9, 2), {"length": 15, "axis": 1}, {"inverse": 1, "onesided": 1}),
+    ],
+)
+def test_a_transform_is_a_product(shape: tuple[int, ...], given: dict[str, int], attributes: dict[str, int]) -> None:
+    inputs = {"x": floats(*shape), **{name: np.int64(value) for name, value in given.items()}}
+    options = {"order": "x length axis" if "length" in given else "x _ axis", "opset": 20, "weights": list(given)}
+    assert "MatMul" in kinds("DFT", inputs, **options, **attributes)
+    operators.check("DFT", inputs, **options, **attributes)
+
+
+@pytest.mark.parametrize(("parts", "onesided"), [(1, 1), (1, 0), (2, 0)])
+def test_frames_of_a_signal_are_rows_of_a_product(parts: int, onesided: int) -> None:
+    inputs = {"x": floats(2, 100, parts), "step": np.int64(7), "window": np.hanning(16).astype("float32")}
+    known = ["step", "window"]
+    assert "MatMul" in kinds("STFT", inputs, opset=17, weights=known, onesided=onesided)
+    operators.check("STFT", inputs, opset=17, weights=known, onesided=onesided)
+
+
+def test_a_window_that_is_not_constant_stays_a_node() -> None:
+    inputs = {"x": floats(1, 64, 1), "step": np.int64(8), "window": floats(16)}
+    assert kinds("STFT", inputs, opset=17, weights=["step"]) == ["STFT"]
+    operators.check("STFT", inputs, opset=17, weights=["step"])
+
+
+@pytest.mark.parametrize(("rows", "extent", "kind"), [(1, 1000, "DFT"), (8, 1000, "MatMul"), (8, 4000, "DFT")])
+def test_a_matrix_larger_than_it_is_worth_is_not_made(rows: int, extent: int, kind: str) -> None:
+    """One row would read each number of the matrix once."""
+    inputs = {"x": floats(rows, extent, 2), "axis": np.int64(1)}
+    assert kind in kinds("DFT", inputs, order="x _ axis", opset=20, weights=["axis"])
