@@ -33,6 +33,8 @@ _FEW_ROWS = 16  # the most rows for which packing the keys may not pay
 _WHOLE = 2048  # the most keys in a single block
 _ROOMY = 32  # the registers that hold a tile, and what exponentials need
 _LONG = 512  # the fewest keys of a block after which the factors of a few rows at a time cost little
+_UNEVEN = 1.05  # the time of two tiles, of which the second is narrower, by that of their columns
+_TALL = 8  # the most rows of a tile beside whose accumulators exponentials find registers
 _PARTIAL = 1.1  # the time of tiles, the last of which has fewer columns
 
 # Times, in those of a multiply-add of vectors:
@@ -162,6 +164,9 @@ def _products(p: Attention, mr: int, columns: int) -> float:
     """Estimate the time of the products with the values."""
     whole = -(-p.d_v // (columns * p.lanes))
     partial = 1.0 if p.d_v % (columns * p.lanes) == 0 else _PARTIAL
+    if whole == 2 and partial > 1 and p.target.vector_registers >= _ROOMY:
+        # The second tile has no more vectors than are left.
+        partial = _UNEVEN * -(-p.d_v // p.lanes) / (2 * columns)
     steps = partial * _seen(p, 1) * whole
     packing = 0.0 if p.reads_values(columns) else _PACKING * p.n_k * -(-p.d_v // p.lanes) / p.group
     return packing + sum(
@@ -189,7 +194,7 @@ def _softmax(p: Attention, mr: int, tiles: int, keys: int, *, keeps: bool) -> fl
     """
     rows, streams = mr * tiles, _streams(p, keys)
     seen = _seen(p, keys, rows)
-    buffers, each = (1 + keeps, _STREAMED + keeps * _KEEPING) if streams else (2, _SOFTMAX)
+    buffers, each = (1 + keeps, _STREAMED + keeps * _KEEPING) if streams and mr <= _TALL else (2, _SOFTMAX)
     spilled = _SPILLED if buffers * rows * keys * p.itemsize > p.target.caches.l1 else 0.0
     waiting = _WAITING / mr if mr < _FEW_CHAINS and not streams else 0.0
     of_row = seen / p.lanes * (each + spilled + waiting)

@@ -26,7 +26,8 @@ _ROWS = (1, 2, 4, 8, 16)
 _BYTES = 1 << 10, 1 << 13
 """The bytes of a stage's rows that are enough to hide latency, and that the closest cache holds for several stages."""
 
-_VECTORS = (2, 4, 8)
+_VECTORS = (4, 2, 8)
+"""The vectors of a step, the best of untuned kernels first: functions are computed for four vectors in turns."""
 
 
 @dataclass(frozen=True)
@@ -179,9 +180,8 @@ def _is_read_once(op: ComputeOp, ops: Sequence[ComputeOp]) -> bool:
 
 def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
     """Declare the knobs: rows at a time, and the vectors of a step of reductions and of other stages."""
-    counts, vectors = _row_counts(found), list(_VECTORS)
+    counts = _row_counts(found)
     if 1 in counts and _is_streamed(cfg, found, found.out.outputs[0]):
-        vectors = [4, *(count for count in vectors if count != 4)]
         cfg.prefer_first()  # single rows, which are prefetched
     cfg.define_knob("rows", counts)
     lanes = _lanes(cfg, found)
@@ -189,7 +189,7 @@ def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
     mapped = [found.row(op) for op in found.stored if op.reduce is None]
     for name, extents in ("reduce_vectors", reduced), ("map_vectors", mapped):
         most = -(-max(extents, default=1) // lanes)
-        cfg.define_knob(name, list(dict.fromkeys(min(count, most) for count in vectors)))
+        cfg.define_knob(name, list(dict.fromkeys(min(count, most) for count in _VECTORS)))
     threads.declare(cfg, count_flop(found.out.outputs))
 
 

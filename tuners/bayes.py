@@ -42,7 +42,6 @@ from pegbox.tuners.surrogates.gaussian_process import (
     Posterior,
     one_thread,
 )
-from pegbox.tuners.surrogates.half_ranks import half_ranked
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.power_transform import standardised_powers
 
@@ -63,10 +62,6 @@ KNOBS_GROWTH = 8
 IMPROVING = 64
 """The number of trials until which these batches are chosen by the expected improvement: a single member cannot be both
 careful and bold. Later batches have members of both kinds, which is better by then."""
-
-RANKED = 16
-"""The number of trials of programs from which the slower half counts by its ranks (see `half_ranks`): those of a few
-trials are luck."""
 
 SHORTLIST = 1024
 """The most candidates whose variance is computed, those with the best means: it costs as much as a hundred means."""
@@ -298,19 +293,11 @@ class BayesTuner(LearnedTuner):
         due = self._differ and len(self._history) >= 1.15 * self._tuned
         self._process.fit(
             inputs(self._history.rows[kept]),
-            self._targets(self._history.costs[kept]),
+            (standardised_powers if self._numbers else standardised_logs)(self._history.costs[kept]),
             steps=TUNING_STEPS if due else 0,
         )
         self._tuned = len(self._history) if due else self._tuned
         return self._process
-
-    def _targets(self, costs: Floats) -> Floats:
-        """Turn costs into the targets of the process."""
-        if self._numbers:
-            return standardised_powers(costs)
-        logs = standardised_logs(costs)
-        few = self._table.program_columns is None or len(costs) < RANKED
-        return logs if few else half_ranked(logs)
 
 
 def optimistic_batch(

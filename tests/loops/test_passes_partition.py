@@ -371,3 +371,11 @@ def test_cutting_keeps_every_store_and_their_order(kind: str, data: Any) -> None
     if kind != "hoist":
         after = partition_loops(after)
     assert_same_effect(before, after)
+
+
+def test_lanes_that_read_an_array_without_axes_keep_their_test() -> None:
+    a, x = te.placeholder((), name="A"), te.placeholder((3,), name="X")
+    b = te.compute((3,), lambda i: a() + x[i], name="B")
+    s = te.create_schedule(b.op)
+    s[b].vectorize(s[b].split(b.op.axis[0], factor=2)[1])
+    check_values(s, [a, x, b])

@@ -355,7 +355,8 @@ def _sums_in_memory(stmt: Stmt, lane: Var) -> bool:
 def _is_across(stmt: Stmt, lane: Var) -> bool:
     """Check if lanes store elements that they load from rows of their own."""
     return isinstance(stmt, Store) and any(
-        lane not in free_vars(load.indices[-1]) and any(lane in free_vars(index) for index in load.indices[:-1])
+        not any(lane in free_vars(index) for index in load.indices[-1:])
+        and any(lane in free_vars(index) for index in load.indices[:-1])
         for load in loads(stmt.value)
     )
 
