@@ -228,12 +228,19 @@ def wanted(options: argparse.Namespace) -> Iterator[tuple[str, Shape]]:
     if options.random:
         for shape in islice(KINDS[options.kind](options.seed), options.random):
             template, args, kwargs = shape
-            words = (value if isinstance(value, str) else f"{key}{value}" for key, value in sorted(kwargs.items()))
-            yield "-".join((template, "x".join(map(str, args)), *words)), shape
+            words = (
+                value if isinstance(value, str) else f"{key}{joined(value)}" for key, value in sorted(kwargs.items())
+            )
+            yield "-".join((template, joined(args), *words)), shape
         return
     for name in options.only:
         label = name.removeprefix(PREFIX)
         yield name, WORKLOADS[name] if label == name else (PREFIX + label.partition("-")[0], SKETCHES[label], {})
+
+
+def joined(value: Any) -> str:
+    """Write numbers with an x between them."""
+    return "x".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def task_of(shape: Shape, target: Target) -> Task:
