@@ -9,8 +9,8 @@ write around the caches, and `copy` is a kernel of pegbox that does not. `of cop
 Nanoseconds are those of an element. Results are compared before anything is timed. torch allocates its results at each
 call, which costs more than the operator where they are large.
 
-Results lie some pages further than a new allocation: where two arrays of 64 MB follow each other, lines of one drive
-lines of the other out of the closest cache. On a Zen 4, log_softmax then took 0.47 ns an element instead of 0.28.
+Results lie some pages further than a new allocation, because their place changes times: on a Zen 4, log_softmax took
+0.47 ns an element where two arrays of 64 MB followed each other, and 0.28 with three pages between them.
 """
 
 from __future__ import annotations
