@@ -55,7 +55,7 @@ def main() -> int:
     parser.add_argument("--suites", default=",".join(SUITES))
     parser.add_argument("--tuners", default=",".join((*OURS, *THEIRS)))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--trials", type=int, default=max(BUDGETS), help="the length of runs")
+    parser.add_argument("--trials", type=int, default=max(BUDGETS), choices=BUDGETS, help="the length of runs")
     parser.add_argument("--jobs", default="1", help="runs at a time")
     parser.add_argument("--minutes", type=float, default=math.inf, help="start no further seed of a suite after this")
     parser.add_argument("--experience", action="store_true", help="make the runs with experience")
@@ -129,6 +129,8 @@ class League:
             held = found[budget] = defaultdict(dict)
             for suite, report in self.reports.items():
                 long = [tuner for tuner in report.setup.tuners if self.trials[tuner] >= budget]
+                if not long:
+                    continue
                 runs = tuple(run for run in report.runs if run.tuner in long)
                 setup = replace(report.setup, tuners=tuple(long), planned=len(runs))
                 for score in Comparison(setup, runs).aggregate(budget).scores:
@@ -187,11 +189,11 @@ def league_of(folder: Path, suites: Sequence[str], tuners: Sequence[str], experi
 
 
 def longest(runs: Iterable[Run]) -> list[Run]:
-    """Return the longest run of each tuner and seed on each space."""
+    """Return the longest run of each tuner and seed on each space, and of equal ones the last: spaces may change."""
     found: dict[tuple[str, str, int], Run] = {}
     for run in runs:
         key = run.task, run.tuner, run.seed
-        if key not in found or len(run.curve) > len(found[key].curve):
+        if key not in found or len(run.curve) >= len(found[key].curve):
             found[key] = run
     return list(found.values())
 
@@ -290,7 +292,9 @@ def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str
     lines += ["## Without experience", "", *part(alone)]
     if experienced.reports:
         lines += ["## With experience", "", *part(experienced)]
-    return [*lines, "## The bar", "", *bar(alone)]
+    if DEFAULT in alone.tuners:
+        lines += ["## The bar", "", *bar(alone)]
+    return lines
 
 
 def versions(tuners: Sequence[str]) -> list[str]:
@@ -312,7 +316,7 @@ def part(league: League) -> list[str]:
         return statistics.fmean(held.values()) if held else math.nan
 
     def rank(tuner: str) -> tuple[int, float]:
-        last = max((budget for budget in BUDGETS if budget <= league.trials[tuner]), default=0)
+        last = max(budget for budget in BUDGETS if budget <= league.trials[tuner])
         return -last, -mean(tuner, last)
 
     for tuner in sorted(league.tuners, key=rank):

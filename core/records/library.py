@@ -221,7 +221,7 @@ def _of_one_workload(
         args = tuple(check_list("args", args, "the template's arguments as a list or tuple", error=RecordError))
     if not records:
         raise RecordError(f"{source!r} holds no records")
-    kept = [record for record in records if record.name != VARIANT]
+    kept = [record for record in records if record.name != VARIANT or record.target == FUNCTION]
     if not kept:
         held = _listed(record.described for record in records)
         raise RecordError(f"{source!r} holds no trials of a task, only seconds of whole models: {held}")

@@ -35,26 +35,31 @@ def dft_parts(
 
     Returns:
         No nodes for a transform that is computed whole: of short floats, with sizes that are not constants, without an
-        axis where versions of the operator differ, or with a matrix that is larger than it is worth.
+        axis where versions of the operator differ, or with a matrix that is larger than it is worth; nor for one that
+        cannot be computed.
     """
     x, numbers = given[0], _numbers(given, (1, 2), graph)
     if numbers is None or len(x.shape) < 2:
         return ()
     axis = numbers.get(2, attributes.get("axis", 1 if len(x.shape) == 3 else None))
     inverse, onesided = attributes.get("inverse", 0), attributes.get("onesided", 0)
-    if axis is None or not -len(x.shape) <= axis < len(x.shape) - 1 or (inverse and not onesided):
+    if axis is None or not -len(x.shape) <= axis < len(x.shape) - 1 or x.shape[-1] > 2:
         return ()
     axis %= len(x.shape)
     extent, parts = x.shape[axis], x.shape[-1]
-    length = numbers.get(1, 2 * (extent - 1) if inverse else extent)
-    if not _is_worth(x, math.prod(x.shape) // (extent * parts), extent * parts, 2 * length):
+    real = inverse and onesided
+    length = numbers.get(1, 2 * (extent - 1) if real else extent)
+    used = min(extent, length // 2 + 1 if real else length)
+    if not _is_worth(x, math.prod(x.shape) // (extent * parts), used * parts, 2 * length):
         return ()
     made = NodeParts(next(filter(None, proto.output)), graph)
     order = [*(n for n in range(len(x.shape) - 1) if n != axis), axis, len(x.shape) - 1]
     source = proto.input[0] if order == sorted(order) else made.add("Transpose", proto.input[0], perm=order)
-    matrix = _matrix(extent, parts, length, inverse=inverse, onesided=onesided).astype(x.dtype)
+    if used < extent:
+        source = made.add("Gather", source, made.array(np.arange(used)), axis=-2)
+    matrix = _matrix(used, parts, length, inverse=inverse, onesided=onesided).astype(x.dtype)
     shape = [x.shape[n] for n in order[:-2]]
-    _add_product(made, source, [*shape, -1, 1 if inverse else 2], matrix)
+    _add_product(made, source, [*shape, -1, 1 if real else 2], matrix)
     if order != sorted(order):
         made.add("Transpose", made.nodes[-1].output[0], perm=np.argsort(order).tolist())
     made.nodes[-1].output[0] = proto.output[0]
@@ -71,7 +76,7 @@ def stft_parts(
         return ()
     length = numbers.get(3, None if window is None else window.size)
     parts = x.shape[2] if len(x.shape) == 3 else 1
-    if length is None or not 0 < length <= x.shape[1] or numbers[1] < 1:
+    if length is None or parts > 2 or not 0 < length <= x.shape[1] or numbers[1] < 1:
         return ()
     starts = np.arange(0, x.shape[1] - length + 1, numbers[1])
     if not _is_worth(x, x.shape[0] * len(starts), length * parts, 2 * length):
@@ -100,15 +105,16 @@ def _is_worth(x: Value, rows: int, inputs: int, outputs: int) -> bool:
 
 
 def _matrix(extent: int, parts: int, length: int, *, inverse: int = 0, onesided: int = 0) -> Array:
-    """Return the matrix [extent * parts, frequencies * 2] of a transform, [.., length] of an inverse one of one side.
+    """Return the matrix [extent * parts, outputs * 2] of a transform, [.., length] of an inverse one of one side.
 
     It is the transform of the unit vectors, whose real and imaginary parts are neighbours.
     """
     units = np.eye(extent * parts).reshape(extent * parts, extent, parts)
     values = units[..., 0] + 1j * units[..., 1] if parts == 2 else units[..., 0]
-    if inverse:
+    if inverse and onesided:
         return np.asarray(np.fft.irfft(values, length))
-    found = np.fft.fft(values, length)[:, : length // 2 + 1 if onesided else length]
+    transform = np.fft.ifft if inverse else np.fft.fft
+    found = transform(values, length)[:, : length // 2 + 1 if onesided else length]
     return np.stack([found.real, found.imag], -1).reshape(extent * parts, -1)
 
 

@@ -31,6 +31,10 @@ def kinds(kind: str, inputs: dict[str, Any], **options: Any) -> list[str]:
         ((3, 8, 5, 1), {"axis": 1}, {"onesided": 1}),
         ((2, 9, 2), {"axis": 1}, {"inverse": 1, "onesided": 1}),
         ((2, 9, 2), {"length": 15, "axis": 1}, {"inverse": 1, "onesided": 1}),
+        ((2, 9, 2), {"length": 6, "axis": 1}, {"inverse": 1, "onesided": 1}),
+        ((2, 9, 2), {"axis": 1}, {"inverse": 1}),
+        ((3, 8, 5, 1), {"length": 7, "axis": 1}, {"inverse": 1}),
+        ((8, 100_000, 1), {"length": 16, "axis": 1}, {}),
     ],
 )
 def test_a_transform_is_a_product(shape: tuple[int, ...], given: dict[str, int], attributes: dict[str, int]) -> None:
@@ -38,6 +42,16 @@ def test_a_transform_is_a_product(shape: tuple[int, ...], given: dict[str, int],
     options = {"order": "x length axis" if "length" in given else "x _ axis", "opset": 20, "weights": list(given)}
     assert "MatMul" in kinds("DFT", inputs, **options, **attributes)
     operators.check("DFT", inputs, **options, **attributes)
+
+
+@pytest.mark.parametrize("attributes", [{"inverse": 1, "onesided": 1}, {"inverse": 1}, {}])
+@pytest.mark.parametrize("length", [6, 7, 8, 9, 20, 21])
+def test_a_transform_of_short_floats_is_a_node(length: int, attributes: dict[str, int]) -> None:
+    """Frequencies and samples that are not given are 0."""
+    inputs = {"x": floats(2, 4, 2).astype("float16"), "length": np.int64(length), "axis": np.int64(1)}
+    options = {"opset": 20, "weights": ["length", "axis"], "types": {"out": onnx.TensorProto.FLOAT16}, **attributes}
+    assert kinds("DFT", inputs, **options) == ["DFT"]
+    operators.check("DFT", inputs, tolerance=2e-3, **options)
 
 
 @pytest.mark.parametrize(("parts", "onesided"), [(1, 1), (1, 0), (2, 0)])

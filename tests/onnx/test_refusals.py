@@ -125,6 +125,8 @@ MODELS = {
                               "its scale or zero point has"),
     "recurrent weights of another input": (alone("LSTM", [5, 1, 3], "x w r", "_ y", w=[1, 8, 7], r=[1, 8, 2],
                                                  attributes={"hidden_size": 2}), "LSTM .*its W has the shape"),
+    "numbers of three parts": (model([node("DFT", "x", "y")], {"x": [2, 8, 3]}, ["y"], opset=20),
+                               "DFT 'DFT_of_y': a last axis of 3 elements"),
     "an element count that changes": (model([node("Reshape", "x s", "y")], {"x": [6]}, ["y"], {"s": np.int64([5])}),
                                       r"Reshape 'Reshape_of_y': \[6\] cannot take .*; change the node"),
     "an operator of another domain": (foreign(), "FusedMatMul 'Relu_of_y': the operator com.microsoft.FusedMatMul is "

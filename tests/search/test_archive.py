@@ -305,6 +305,14 @@ def test_a_file_of_variants_of_models_alone_has_no_trials(
     assert "holds no trials of a task" in capsys.readouterr().err
 
 
+def test_a_function_may_have_the_name_of_these_records(tmp_path: Path) -> None:
+    space = pb.ConfigSpace()
+    space.define_knob("x", [1, 2, 3])
+    file = tmp_path / "run.jsonl"
+    pb.minimize(lambda config: float(config["x"].val), space, trials=3, records=file, name="model_variant")
+    assert len(pb.load_result(file).trials) == 3
+
+
 def test_records_of_variants_of_models_are_no_trials_of_the_task_beside_them(task: pb.Task, tmp_path: Path) -> None:
     tuned(task, tmp_path / "run.jsonl")
     journal = Journal(tmp_path / "run.jsonl")

@@ -56,12 +56,12 @@ def _roots(length: int, function: Callable[[Any], Any], sign: int = 1) -> Callab
     return lambda k, n: table(te.floormod(k * n, length))
 
 
-def _transform(
-    node: OperatorNode, x: te.Tensor, axis: int, length: int, weight: Callable[..., Any] = lambda n, e: e
-) -> te.Tensor:
+def _transform(node: OperatorNode, x: te.Tensor, axis: int, length: int) -> te.Tensor:
     """Transform the axis of X, whose last axis has real and imaginary parts, or real ones alone."""
     inverse, onesided = node.get("inverse", 0), node.get("onesided", 0)
     extent, parts = x.shape[axis], x.shape[-1]
+    if parts > 2:
+        raise node.refuse(f"a last axis of {parts} elements, not of a real part, or a real and an imaginary one")
     short = inverse and onesided  # the rest of the frequencies is the mirror image of these
     count = length // 2 + 1 if onesided and not inverse else length
     cos, sin = _roots(length, te.cos), _roots(length, te.sin, 1 if inverse else -1)
@@ -69,10 +69,12 @@ def _transform(
 
     def input_at(at: tuple[Index, ...], part: int) -> Any:
         if not short:
-            return weight(n, x(*at_axis(at[:-1], axis, n), part))
+            return x(*at_axis(at[:-1], axis, n), part)
         mirrored = n > length // 2
-        place = te.minimum(te.if_then_else(mirrored, length - n, n), extent - 1)
-        value = x(*at_axis(at[:-1], axis, place), part)
+        place = te.if_then_else(mirrored, length - n, n)
+        value = x(*at_axis(at[:-1], axis, te.minimum(place, extent - 1)), part)
+        if length // 2 >= extent:  # the frequencies that are not given are 0
+            value = te.if_then_else(place < extent, value, te.const(0.0, x.dtype))
         return te.if_then_else(mirrored, -value, value) if part else value
 
     def element(part: int) -> Callable[..., Any]:
@@ -101,8 +103,6 @@ def _transform(
 @operator("DFT", constants=(1, 2))
 def dft(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     axis = axis_of(node, node.scalar(2, "axis", -2 if node.opset >= 20 else 1), x.ndim)
-    if node.get("inverse", 0) and not node.get("onesided", 0):
-        raise node.refuse("the inverse transform of both sides of a spectrum", "use the sides that onesided=1 takes")
     default = 2 * (x.shape[axis] - 1) if node.get("inverse", 0) and node.get("onesided", 0) else x.shape[axis]
     return _transform(node, x, axis, node.scalar(1, "", default))
 
