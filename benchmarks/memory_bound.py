@@ -9,8 +9,8 @@ write around the caches, and `copy` is a kernel of pegbox that does not. `of cop
 Nanoseconds are those of an element. Results are compared before anything is timed. torch allocates its results at each
 call, which costs more than the operator where they are large.
 
-Results lie `--pages` of 4 KB further than a new allocation: at some distances between an array and its result, rows take
-longer in some runs. The cause is not known.
+Results lie `--pages` of 4 KB further than a new allocation: at some distances between an array and its result, rows
+take longer in some runs. The cause is not known.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python3 benchmarks/transposition.py
     python3 benchmarks/transposition.py --rows 1x96x112x112:0231 64x1000:10 --target 'llvm -mcpu=x86-64-v3'
 
-Nothing is tuned: kernels have the first configuration of the space `transposition`. All run on one core in turns, by the
-clock of `memory_bound.py`; each cell is the fastest call. `of copy` is the speed relative to a copy by pegbox. Results are
-compared before anything is timed.
+Nothing is tuned: kernels have the first configuration of the space `transposition`. All run on one core in turns, by
+the clock of `memory_bound.py`; each cell is the fastest call. `of copy` is the speed relative to a copy by pegbox.
+Results are compared before anything is timed.
 """
 
 from __future__ import annotations
