@@ -69,7 +69,20 @@ class Rows:
             and before.reduce is None
             and before.outputs[0] in op.inputs
             and [axis.extent for axis in self.row_axes(op)] == [axis.extent for axis in self.row_axes(before)]
+            and self._reads_in_order(op, before)
         }
+
+    def _reads_in_order(self, op: ComputeOp, before: ComputeOp) -> bool:
+        """Decide if an operation, with those that are computed in it, reads a stage's rows at its own place only."""
+        needed = post_order([op])
+        between = [each for each in self.inlined if each in needed and before in post_order([each])]
+        buffers = [each.outputs[0].buffer for each in (before, *between)]
+        return all(
+            [*map(id, load.indices[self.rank :])] == [*map(id, self.row_axes(reader))]
+            for reader in (op, *between)
+            for load in body_loads(reader.body)
+            if load.buffer in buffers
+        )
 
 
 @dataclass(frozen=True)
