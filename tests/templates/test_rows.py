@@ -265,3 +265,14 @@ def test_sums_that_read_other_columns_of_a_stage_have_loops_of_their_own(
         found = np.empty_like(x)
         pb.build(task, config=task.space.get(number))(x, at, found)
         np.testing.assert_allclose(found, want, rtol=1e-4)
+
+
+def test_each_configuration_of_a_sum_that_takes_its_elements_is_another_program() -> None:
+    x, k = te.placeholder((16, 640), name="x"), te.reduce_axis((0, 640), name="k")
+    power = te.compute((16, 640), lambda i, j: te.exp(x[i, j]), name="power")
+    total = te.compute((16,), lambda i: te.sum(power[i, k], axis=k), name="total")
+    out = te.compute((16, 640), lambda i, j: power[i, j] / total[i], name="out")
+    task = pb.create_task([x, out], space="rows", target=TARGET)
+    assert rows_of([x, out]).taken
+    programs = {task.show_ir(config) for config in task.space.iterate()}
+    assert len(programs) == task.space.size > 1
