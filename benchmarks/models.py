@@ -37,6 +37,8 @@ PAUSE = 0.15
 """The seconds until the threads of a rival sleep."""
 
 RIVALS = ("ONNX Runtime", "torch", "torch.compile")
+ERRORS = {"fourier_layer": 1e-3}
+"""The largest errors where 1e-4 is not enough: the Fourier transform of ONNX Runtime is itself off by 1.5e-4."""
 
 
 def main() -> int:
@@ -93,7 +95,7 @@ def timed_row(name: str, options: argparse.Namespace) -> tuple[dict[str, list[fl
     wanted = calls[options.rivals[0]]()[0]
     for key in modules:
         error = np.abs(calls[key]()[0] - wanted).max() / np.abs(wanted).max()
-        if not error < 1e-4:
+        if not error < ERRORS.get(name, 1e-4):
             raise SystemExit(f"{name}, {key}: the largest error is {error:.1e} of the largest value")
     clock = time.process_time if options.threads == 1 else time.perf_counter
     if options.threads == 1:

@@ -126,6 +126,53 @@ def _dcgan(width: int = 64, channels: int = 100) -> Made:
     )  # fmt: skip
 
 
+def _sound_features(width: int = 512, samples: int = 16000) -> Made:
+    """Make the convolutions of wav2vec 2.0 (Baevski et al., 2020) over a second of sound."""
+    from torch import nn
+
+    steps = [(10, 5), *[(3, 2)] * 4, *[(2, 2)] * 2]
+    layers: list[nn.Module] = []
+    for number, (extent, stride) in enumerate(steps):
+        layers += [nn.Conv1d(width if number else 1, width, extent, stride, bias=False)]
+        layers += [*([] if number else [nn.GroupNorm(width, width)]), nn.GELU()]
+    return nn.Sequential(*layers), (1, 1, samples)
+
+
+def _fourier_layer(width: int = 768, tokens: int = 64) -> Made:
+    """Make a layer of FNet (Lee-Thorp et al., 2022): Fourier transforms in the place of attention."""
+    import torch
+    from torch import nn
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.between, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width))
+
+        def forward(self, x: Any) -> Any:
+            x = self.between(x + torch.fft.fft2(x, dim=(1, 2)).real)
+            return self.after(x + self.mlp(x))
+
+    return Layer(), (1, tokens, width)
+
+
+def _mixed_feed_forward(width: int = 64, side: int = 56) -> Made:
+    """Make a feed-forward layer of SegFormer (Xie et al., 2021): a depthwise convolution between two products."""
+    from torch import nn
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+            self.mix = nn.Conv2d(4 * width, 4 * width, 3, padding=1, groups=4 * width)
+
+        def forward(self, x: Any) -> Any:
+            image = self.up(x).transpose(1, 2).view(1, 4 * width, side, side)
+            return self.down(nn.functional.gelu(self.mix(image)).flatten(2).transpose(1, 2))
+
+    return Layer(), (1, side * side, width)
+
+
 NETWORKS: dict[str, Callable[[], Made]] = {
     "resnet18": _vision("resnet18"),
     "resnet50": _vision("resnet50"),
@@ -149,6 +196,9 @@ NETWORKS: dict[str, Callable[[], Made]] = {
     "regnet_y_400mf": _vision("regnet_y_400mf"),
     "resnext50": _vision("resnext50_32x4d"),
     "dcgan": _dcgan,
+    "sound_features": _sound_features,
+    "fourier_layer": _fourier_layer,
+    "mixed_feed_forward": _mixed_feed_forward,
 }
 
 

@@ -3,8 +3,8 @@
     python3 benchmarks/transposition.py
     python3 benchmarks/transposition.py --rows 1x96x112x112:0231 64x1000:10 --target 'llvm -mcpu=x86-64-v3'
 
-Nothing is tuned: kernels have the first configuration of the space `transposition`. All run on one core in turns, timed
-as in `memory_bound.py`; each cell is the fastest call. `of copy` is the speed relative to a copy by pegbox.
+Nothing is tuned: kernels have the first configuration of the space `transposition`. All run on one core in turns, by
+the clock of `memory_bound.py`; each cell is the fastest call. `of copy` is the speed relative to a copy by pegbox.
 Results are compared before anything is timed.
 """
 
@@ -14,7 +14,7 @@ import argparse
 from typing import Any
 
 import numpy as np
-from memory_bound import Call, fastest
+from memory_bound import Call, bound_call, fastest
 
 import pegbox as pb
 from pegbox import te
@@ -91,7 +91,7 @@ def torch_call(x: Array, order: tuple[int, ...]) -> dict[str, Call]:
 def onnx_call(x: Array, order: tuple[int, ...]) -> dict[str, Call]:
     """Make a call whose arrays stay bound."""
     try:
-        import onnxruntime
+        import onnxruntime as onnxruntime
         from onnx import TensorProto, helper
     except ImportError:
         return {}
@@ -100,19 +100,7 @@ def onnx_call(x: Array, order: tuple[int, ...]) -> dict[str, Call]:
         helper.make_tensor_value_info(name, TensorProto.FLOAT, each.shape) for name, each in (("x", x), ("y", made))
     ]
     graph = helper.make_graph([helper.make_node("Transpose", ["x"], ["y"], perm=order)], "g", infos[:1], infos[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    binding = session.io_binding()
-    binding.bind_input("x", "cpu", 0, x.dtype, x.shape, x.ctypes.data)
-    binding.bind_output("y", "cpu", 0, made.dtype, made.shape, made.ctypes.data)
-
-    def call() -> Array:
-        session.run_with_iobinding(binding)
-        return made
-
-    return {"ONNX Runtime": call}
+    return {"ONNX Runtime": bound_call(graph, x, made)}
 
 
 if __name__ == "__main__":

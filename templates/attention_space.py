@@ -31,9 +31,9 @@ _TILES = (1, 2, 3, 4, 6, 8, 12, 16)
 _BLOCKS = (32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
 _FEW_ROWS = 16  # the most rows for which packing the keys may not pay
 _WHOLE = 2048  # the most keys in a single block
-_ROOMY = 32  # the registers that hold a tile, and what exponentials need
+_ROOMY = 32  # the fewest registers that hold a tile and the values of an exponential
 _LONG = 512  # the fewest keys of a block after which the factors of a few rows at a time cost little
-_UNEVEN = 1.05  # the time of two tiles, of which the second is narrower, by that of their columns
+_UNEVEN = 1.05  # the cost of two tiles, the second of them narrower, relative to their columns
 _TALL = 8  # the most rows of a tile beside whose accumulators exponentials find registers
 _PARTIAL = 1.1  # the time of tiles, the last of which has fewer columns
 

@@ -158,13 +158,13 @@ def _plain(conv: Conv, groups: int, data: te.Tensor, weight: te.Tensor) -> te.Te
 
 
 def _bordered(conv: Conv, data: te.Tensor, *, rows: bool = True) -> te.Tensor:
-    """Return the image with its border of zeros, or with its columns alone."""
+    """Return the image with its border of zeros, or with zeros beside its rows only."""
     (above, left), (below, right) = conv.padding, conv.padding_after
     return padded(data, (0, above * rows, left, 0), (0, below * rows, right, 0), name="data_padded")
 
 
 def _sums(conv: Conv, groups: int, image: te.Tensor, weight: te.Tensor, name: str) -> te.Tensor:
-    """Return the sums over an image that has its border, or lacks the rows of it."""
+    """Return the sums over an image that has its border, or only the columns of it."""
     inner, outputs = conv.c // groups, conv.o // groups
     extents = zip((*conv.kernel, inner), ("kh", "kw", "c"), strict=True)
     kh, kw, c = (te.reduce_axis((0, extent), name=each) for extent, each in extents)

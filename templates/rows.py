@@ -69,7 +69,20 @@ class Rows:
             and before.reduce is None
             and before.outputs[0] in op.inputs
             and [axis.extent for axis in self.row_axes(op)] == [axis.extent for axis in self.row_axes(before)]
+            and self._reads_in_order(op, before)
         }
+
+    def _reads_in_order(self, op: ComputeOp, before: ComputeOp) -> bool:
+        """Decide if an operation, with those that are computed in it, reads a stage's rows at its own place only."""
+        needed = post_order([op])
+        between = [each for each in self.inlined if each in needed and before in post_order([each])]
+        buffers = [each.outputs[0].buffer for each in (before, *between)]
+        return all(
+            [*map(id, load.indices[self.rank :])] == [*map(id, self.row_axes(reader))]
+            for reader in (op, *between)
+            for load in body_loads(reader.body)
+            if load.buffer in buffers
+        )
 
 
 @dataclass(frozen=True)
@@ -185,12 +198,16 @@ def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
         cfg.prefer_first()  # single rows, which are prefetched
     cfg.define_knob("rows", counts)
     lanes = _lanes(cfg, found)
-    reduced = [found.row(op) for op in found.stored if op.reduce is not None]
-    mapped = [found.row(op) for op in found.stored if op.reduce is None]
-    for name, extents in ("reduce_vectors", reduced), ("map_vectors", mapped):
+    for name in "reduce_vectors", "map_vectors":
+        extents = (found.row(op) for op in found.stored if _vectors_of(op, found) == name)
         most = -(-max(extents, default=1) // lanes)
         cfg.define_knob(name, list(dict.fromkeys(min(count, most) for count in _VECTORS)))
     threads.declare(cfg, count_flop(found.out.outputs))
+
+
+def _vectors_of(op: ComputeOp, found: Rows) -> str:
+    """Return the knob of a stage's vectors: a reduction that takes another stage's elements has those of that stage."""
+    return "map_vectors" if op.reduce is None or op in found.taken else "reduce_vectors"
 
 
 def _row_counts(found: Rows) -> list[int]:
@@ -308,9 +325,8 @@ def _schedule_row(cfg: pb.TemplateConfig, stage: te.Stage, found: Rows) -> te.It
     if found.row(op) == 1:
         return None
     last = found.row_axes(op)[-1]
-    name = "map_vectors" if op.reduce is None or op in found.taken else "reduce_vectors"
     lanes = _lanes(cfg, found)
-    width = lanes * min(cfg[name].val, -(-last.extent // lanes))
+    width = lanes * min(cfg[_vectors_of(op, found)].val, -(-last.extent // lanes))
     if last.extent <= lanes:
         stage.vectorize(last)
         return None

@@ -28,7 +28,7 @@ _MOST_STEPS = 64
 """The steps of a tile, which are all written out."""
 
 _MOVE = 16
-"""The operations that take as long as an element is moved."""
+"""The number of operations that take as long as moving one element."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Crossing:
     Attributes:
         out: the output.
         runs: its axes, joined.
-        down: the run that has neighbours of inputs, at its number in `runs`; the last one has those of the output.
+        down: the index in `runs` of the run along which an input is contiguous; the output is so along the last one.
     """
 
     out: ComputeOp
@@ -105,6 +105,8 @@ def crossing_of(tensors: Sequence[Tensor]) -> Crossing:
         raise TemplateError(f"transposition: {out.name} is no function of the inputs' elements; use space='sketch'")
     indices = [linear(flat_index(load.buffer.shape, load.indices)) for load in body_loads(out.body)]
     runs = tuple(_runs(out, indices))
+    if not runs:
+        raise TemplateError(f"transposition: {out.name} has no axes; use space='sketch'")
     crossed = [n for n, steps in enumerate(runs[-1].steps) if steps > 1]
     downs = [n for n, run in enumerate(runs[:-1]) if any(run.steps[k] == 1 for k in crossed)]
     if not downs:
@@ -138,7 +140,7 @@ def _declare(cfg: pb.TemplateConfig, found: Crossing) -> None:
 
 
 def _lanes(cfg: pb.TemplateConfig, found: Crossing) -> int:
-    """Return the lanes of the widest type, as many as the steps at most: tiles are square or higher."""
+    """Return the lanes of the widest type, at most `_MOST_STEPS`, so that no tile is wider than high."""
     dtypes = {tensor.dtype for tensor in (*found.out.outputs, *found.out.inputs)}
     return min(lanes_of(cfg.target, max(dtypes, key=lambda dtype: BITS[dtype])), _MOST_STEPS)
 

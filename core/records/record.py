@@ -41,7 +41,7 @@ FUNCTION = "python"
 """The target of records of a function (`pegbox.minimize`), which has no template."""
 
 VARIANT = "model_variant"
-"""The name of records of the seconds of whole models, by their variants, which are no trials of a task."""
+"""The name of records of the times of whole models, one for each variant. They are not trials of a task."""
 
 FAILED_COST = 1e9
 """The seconds of a failed trial in files, as AutoTVM stores them: scripts that sort by `result[0][0]` still work."""

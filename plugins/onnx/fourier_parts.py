@@ -50,7 +50,9 @@ def dft_parts(
     real = inverse and onesided
     length = numbers.get(1, 2 * (extent - 1) if real else extent)
     used = min(extent, length // 2 + 1 if real else length)
-    if not _is_worth(x, math.prod(x.shape) // (extent * parts), used * parts, 2 * length):
+    if length < 1 or not _is_worth(
+        x, math.prod(x.shape) // (extent * parts), used * parts, length if onesided else 2 * length
+    ):
         return ()
     made = NodeParts(next(filter(None, proto.output)), graph)
     order = [*(n for n in range(len(x.shape) - 1) if n != axis), axis, len(x.shape) - 1]
@@ -79,9 +81,10 @@ def stft_parts(
     if length is None or parts > 2 or not 0 < length <= x.shape[1] or numbers[1] < 1:
         return ()
     starts = np.arange(0, x.shape[1] - length + 1, numbers[1])
-    if not _is_worth(x, x.shape[0] * len(starts), length * parts, 2 * length):
+    onesided = attributes.get("onesided", 1)
+    if not _is_worth(x, x.shape[0] * len(starts), length * parts, length if onesided else 2 * length):
         return ()
-    matrix = _matrix(length, parts, length, onesided=attributes.get("onesided", 1))
+    matrix = _matrix(length, parts, length, onesided=onesided)
     if window is not None:
         matrix *= np.repeat(window.astype("float64"), parts)[:, None]
     made = NodeParts(next(filter(None, proto.output)), graph)

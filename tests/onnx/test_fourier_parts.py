@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pegbox.errors import GraphError
+
 onnx = pytest.importorskip("onnx")
 operators = pytest.importorskip("onnx_operators")
 reader = pytest.importorskip("pegbox.plugins.onnx.reader")
@@ -73,3 +75,16 @@ def test_a_matrix_larger_than_it_is_worth_is_not_made(rows: int, extent: int, ki
     """One row would read each number of the matrix once."""
     inputs = {"x": floats(rows, extent, 2), "axis": np.int64(1)}
     assert kind in kinds("DFT", inputs, order="x _ axis", opset=20, weights=["axis"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "order", "numbers", "message"),
+    [
+        ("STFT", "x step _ length", {"step": 0, "length": 16}, "frame_step=0"),
+        ("DFT", "x length axis", {"length": -3, "axis": 1}, "dft_length=-3"),
+    ],
+)
+def test_sizes_below_one_are_refused(kind: str, order: str, numbers: dict[str, int], message: str) -> None:
+    inputs = {"x": floats(2, 64, 1), **{name: np.int64(value) for name, value in numbers.items()}}
+    with pytest.raises(GraphError, match=message):
+        kinds(kind, inputs, order=order, opset=20, weights=list(numbers))

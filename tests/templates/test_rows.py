@@ -230,3 +230,49 @@ def test_a_sum_for_each_of_many_rows_has_no_row_of_the_output_to_prefetch() -> N
     shown = task.show_ir(task.space.get(0))
     assert "prefetch(address(X[" in shown
     assert "prefetch(address(total[" not in shown
+
+
+def _weighted_powers(read: Callable[..., Any], n: int = 640) -> list[te.Tensor]:
+    """exp(x) / (the sum of what is read of exp(x), times x), by rows; `at` are indices of columns."""
+    x, at = te.placeholder((5, n), name="x"), te.placeholder((n,), name="at", dtype="int32")
+    k = te.reduce_axis((0, n), name="k")
+    power = te.compute((5, n), lambda i, j: te.exp(x[i, j]), name="power")
+    twice = te.compute((5, n), lambda i, j: power[i, n - 1 - j] * 2, name="twice")
+    total = te.compute((5,), lambda i: te.sum(read(power, twice, at, i, k) * x[i, k], axis=k), name="total")
+    return [x, at, te.compute((5, n), lambda i, j: power[i, j] / total[i] + at[j].astype("float32"), name="out")]
+
+
+@pytest.mark.parametrize(
+    ("read", "reference_of"),
+    [
+        (lambda e, _, at, i, k: e[i, (k + 1) % 640], lambda e, at: np.roll(e, -1, 1)),
+        (lambda e, _, at, i, k: e[i, at[k]], lambda e, at: e[:, at]),
+        (lambda e, twice, at, i, k: e[i, k] * twice[i, k], lambda e, at: e * 2 * e[:, ::-1]),
+    ],
+    ids=["rotated", "gathered", "mirrored in a stage between"],
+)
+def test_sums_that_read_other_columns_of_a_stage_have_loops_of_their_own(
+    read: Callable[..., Any], reference_of: Callable[..., Array]
+) -> None:
+    tensors = _weighted_powers(read)
+    assert not rows_of(tensors).taken
+    rng = np.random.default_rng(0)
+    x, at = rng.standard_normal((5, 640)).astype("float32"), rng.integers(0, 640, 640).astype("int32")
+    power = np.exp(x.astype("float64"))
+    want = power / (reference_of(power, at) * x).sum(1, keepdims=True) + at
+    task = pb.create_task(tensors, space="rows", target=TARGET)
+    for number in range(0, task.space.size, 7):
+        found = np.empty_like(x)
+        pb.build(task, config=task.space.get(number))(x, at, found)
+        np.testing.assert_allclose(found, want, rtol=1e-4)
+
+
+def test_each_configuration_of_a_sum_that_takes_its_elements_is_another_program() -> None:
+    x, k = te.placeholder((16, 640), name="x"), te.reduce_axis((0, 640), name="k")
+    power = te.compute((16, 640), lambda i, j: te.exp(x[i, j]), name="power")
+    total = te.compute((16,), lambda i: te.sum(power[i, k], axis=k), name="total")
+    out = te.compute((16, 640), lambda i, j: power[i, j] / total[i], name="out")
+    task = pb.create_task([x, out], space="rows", target=TARGET)
+    assert rows_of([x, out]).taken
+    programs = {task.show_ir(config) for config in task.space.iterate()}
+    assert len(programs) == task.space.size > 1

@@ -140,6 +140,9 @@ def test_reductions_and_several_stages_are_refused() -> None:
         TranspositionGenerator()([x, total], target_of(AVX2))
     with pytest.raises(TemplateError, match="twice is no function of the inputs' elements"):
         task_of([x, twice])
+    first = te.compute((), lambda: x[0, 0], name="first")
+    with pytest.raises(TemplateError, match="first has no axes"):
+        task_of([x, first])
     with pytest.raises(TemplateError, match="give one output"):
         task_of([*transposed((4, 5), (1, 0)), te.compute((3,), lambda i: te.const(1.0, "float32"), name="Z")])
 

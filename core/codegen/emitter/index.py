@@ -213,8 +213,8 @@ def splat(frame: Frame, level: Level | None, element: str, text: str, count: int
 def value_range(frame: Frame, index: Index, *, here: bool = False) -> tuple[int, int] | None:
     """Bound the values over all iterations and lanes; None if data decides, or the sum may wrap around.
 
-    `here`: only the iterations count in which the conditions around hold. Arithmetic that other iterations find again
-    must not rely on that.
+    `here`: count only the iterations in which the conditions around hold. Do not use it for arithmetic that is hoisted
+    out of these conditions.
     """
     bounds = _sum_range(frame, index, here=here)
     return bounds if bounds is not None and bounds[0] >= -(1 << 63) and bounds[1] < 1 << 63 else None

@@ -291,7 +291,7 @@ def store(frame: Frame, buffer: Buffer, where: Index, value: Value, chunk: Chunk
 
 
 def _is_inside(frame: Frame, buffer: Buffer, where: Index) -> bool:
-    """Decide if all lanes, those of dead ones too, are elements of the buffer."""
+    """Decide if all lanes, dead ones included, are elements of the buffer."""
     bounds = value_range(frame, where)
     return bounds is not None and bounds[0] >= 0 and bounds[1] < buffer.size
 

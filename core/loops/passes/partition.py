@@ -367,7 +367,7 @@ def is_hinted(stmt: Stmt) -> bool:
 
 
 def _choices(stmt: Stmt) -> Iterator[tuple[Compare, bool]]:
-    """Yield the conditions on loop variables between the alternatives of expressions, and if each is the first one.
+    """Yield each condition on loop variables that an expression's choice depends on, with True for a first choice.
 
     The others count where the choice before them has failed, as in a concatenation of three arrays.
     """

@@ -104,7 +104,10 @@ def _transform(node: OperatorNode, x: te.Tensor, axis: int, length: int) -> te.T
 def dft(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     axis = axis_of(node, node.scalar(2, "axis", -2 if node.opset >= 20 else 1), x.ndim)
     default = 2 * (x.shape[axis] - 1) if node.get("inverse", 0) and node.get("onesided", 0) else x.shape[axis]
-    return _transform(node, x, axis, node.scalar(1, "", default))
+    length = node.scalar(1, "", default)
+    if length < 1:
+        raise node.refuse(f"dft_length={length}", "give a length of 1 or more")
+    return _transform(node, x, axis, length)
 
 
 @operator("STFT", constants=(1, 3))
@@ -112,6 +115,8 @@ def stft(node: OperatorNode, x: te.Tensor, _: None = None, window: te.Tensor | N
     step = node.scalar(1)
     length = node.scalar(3, "", None if window is None else window.shape[0])
     parts = x.shape[2] if x.ndim == 3 else 1
+    if step < 1:
+        raise node.refuse(f"frame_step={step}", "give the samples between frames, 1 or more")
     count = (x.shape[1] - length) // step + 1
 
     def frame(b: Index, f: Index, n: Index, part: Index) -> Any:

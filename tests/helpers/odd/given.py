@@ -66,7 +66,7 @@ def task() -> pb.Task:
 
 
 @functools.cache
-def generated_task() -> pb.Task:
+def sketch_task() -> pb.Task:
     return pb.create_task("row_sum", (4, 8), space="sketch", target=TARGET)
 
 
@@ -333,8 +333,8 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "tune_model.trials": lambda w: 2,
     "tune_model.tuner": lambda w: "random",
     "SketchGenerator.with_packed.names": lambda w: ["B"],
-    "sketch_template.task": lambda w: generated_task(),
-    "sketch_template.config": lambda w: next(iter(generated_task().space.iterate())),
+    "sketch_template.task": lambda w: sketch_task(),
+    "sketch_template.config": lambda w: next(iter(sketch_task().space.iterate())),
     "sketch_template.sketch": lambda w: "",
     "PackedOperand.operator": lambda w: "operator('odd_calls')",
     "PackedOperand.original": lambda w: np.zeros(8, "float32"),
