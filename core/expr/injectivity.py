@@ -8,13 +8,14 @@ a loop that can be read back visits another point in each iteration.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import product
 
 from pegbox.expr.affine import Linear, linear
 from pegbox.expr.bounds import Ranges, bounds, fits
 from pegbox.expr.build import floordiv, index
 from pegbox.expr.nodes import Binary, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear
-from pegbox.expr.visit import free_vars
+from pegbox.expr.visit import free_vars, walk
 
 Caps = Sequence[tuple[Mapping[Expr, int], int]]
 
@@ -27,13 +28,14 @@ def determined(values: Iterable[Expr], fixed: Set[Var], ranges: Ranges, caps: Ca
     Args:
         caps: sums of coefficient × variable, with the most that they come to in iterations that count.
     """
-    pinned: set[Expr] = set(fixed)
+    values, pinned = list(values), set[Expr](fixed)
     forms: list[Linear] = []
     for value in values:
         if isinstance(value, Var):
             pinned.add(value)
         elif fits(form := linear(value), ranges):
             forms.append(form)
+    caps = [*caps, *_of_quotients(caps, values, ranges)]
     while True:
         before = len(pinned)
         for form in forms:
@@ -69,11 +71,28 @@ def _capped(form: Linear, terms: Sequence[tuple[int, Expr]], spans: Sequence[int
     """Yield the largest values of a sum's last terms, where a cap limits some of them."""
     for capped, last in caps:
         ratios = {divmod(form.coefficient(t), c) for t, c in capped.items()}
-        inside = [any(t is term for t in capped) for _, term in terms]
+        inside = [term in capped for _, term in terms]
         if len(ratios) == 1 and sum(inside) == len(capped):
             factor, remainder = ratios.pop()
             if factor > 0 and remainder == 0:
                 yield factor * last + sum(s for s, is_capped in zip(spans, inside, strict=True) if not is_capped)
+
+
+def _of_quotients(caps: Caps, values: Iterable[Expr], ranges: Ranges) -> Iterator[tuple[Mapping[Expr, int], int]]:
+    """Yield caps of sum // d, for divisors of values, coefficients of the sum, and products of two of these."""
+    divisors = {_divisor(node) for value in values for node in walk(value)} if caps else set()
+    for capped, last in caps:
+        factors = {1, *divisors, *(abs(c) for c in capped.values())}
+        for d in {a * b for a, b in product(factors, repeat=2)} - {1}:
+            form = simplified_linear(floordiv(Linear(capped, 0).to_expr(), index(d)), ranges)
+            if form.const == 0:
+                yield form.terms, last // d
+
+
+def _divisor(node: Expr) -> int:
+    if isinstance(node, Binary) and node.op == "floordiv" and isinstance(node.b, Const):
+        return max(node.b.integer, 1)
+    return 1
 
 
 def _joined(term: Expr, pinned: Set[Expr], ranges: Ranges) -> Linear | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from pegbox.expr import build
 from pegbox.expr.build import index
 from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Var
+from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars
 from pegbox.loops.access.interval import Relaxation, caps_of, interval
 from pegbox.schedule.analysis.required_region import span
@@ -140,6 +142,18 @@ def test_tails_that_would_overlap_are_told_apart_by_their_predicate() -> None:
     assert determined([tiles], set(), ranges) == set()
     assert determined([tiles], set(), ranges, caps_of(B * 2 + C < 6, set(LOOPS), ranges)) == {A, B, C}
     assert determined([tiles], set(), ranges, caps_of(B * 2 + C < 8, set(LOOPS), ranges)) == set()
+
+
+@pytest.mark.parametrize(("tiles", "mr", "queries"), [(1, 4, 5), (2, 5, 5), (5, 2, 8), (3, 6, 8), (1, 7, 3), (4, 4, 5)])
+def test_quotients_of_a_tail_are_told_apart_by_its_predicate(tiles: int, mr: int, queries: int) -> None:
+    """Three heads share rows of queries, in blocks of tiles that do not divide them; one row more is another head."""
+    head, rows = Var("head"), 3 * queries
+    ranges = {head: (0, 3), A: (0, -(-rows // (tiles * mr)) - 1), B: (0, tiles - 1), C: (0, mr - 1)}
+    row = A * (tiles * mr) + B * mr + C
+    values = [simplify(value, ranges) for value in (head * 3 + row // queries, row % queries)]
+    for more, is_known in (0, True), (1, False):
+        caps = caps_of(row < rows + more, set(ranges), ranges)
+        assert (head in determined(values, set(), ranges, caps)) == is_known
 
 
 def test_digits_of_fused_and_split_loops_are_read_back() -> None:

@@ -89,6 +89,24 @@ def test_arrays_with_other_orders_of_axes_and_a_bias(given: dict[str, Any]) -> N
         assert abs(arrays[-1].transpose(order) - want).max() < 1e-5, config
 
 
+@pytest.mark.parametrize(("kv_heads", "n_q", "cores"), [(2, 5, 1), (2, 8, 2), (4, 7, 1)])
+def test_threads_share_heads_whose_rows_blocks_do_not_divide(kv_heads: int, n_q: int, cores: int) -> None:
+    sizes = {"batch": 2, "heads": 3 * kv_heads, "kv_heads": kv_heads, "n_q": n_q, "n_k": 31, "d": 8, "d_v": 16}
+    task = pb.create_task("attention", kwargs=sizes, target=f"llvm -num-cores {cores}")
+    q, k, v, o = arrays_of(task)
+    want = softmax_product(q, k, v)
+    blocks = {}
+    for config in task.space.iterate():
+        rows = config["mr"].val * config["tiles"].val
+        if 3 * n_q % rows and rows < 3 * n_q and ("threads" not in task.space.knobs or config["threads"].val > 1):
+            blocks.setdefault(rows, config)
+    for config in [*blocks.values()][:4]:
+        o[:] = np.nan
+        pb.build(task, config=config)(q, k, v, o)
+        np.testing.assert_allclose(o, want, atol=1e-5)
+    assert blocks
+
+
 def test_a_bias_hides_keys() -> None:
     """Blocks of hidden keys come first: their maximum is not minus infinity, of which a difference is NaN."""
     task = pb.create_task("attention", args=(1, 1, 20, 96, 16), kwargs={"bias": ""}, target="llvm -num-cores 1")
