@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from te_values import check_values
+from te_values import check_values, grid
 
 import pegbox as pb
 from pegbox import te
@@ -84,6 +84,24 @@ def test_te_merge_is_copied_with_a_schedule() -> None:
     assert str(same) == str(pb.lower(s, [tensors[0], tensors[3]], simple_mode=True))
 
 
+def test_te_three_nests_are_merged_and_the_first_computes_ahead() -> None:
+    """Of the producer, two iterations are kept: one of which it computes, while the other is used."""
+    a, b = grid(6, 12)
+    k, r = te.reduce_axis((0, 12), "k"), te.reduce_axis((0, 12), "r")
+    total = te.compute((6,), lambda i: te.sum(b[i, k], axis=k), "S")
+    squares = te.compute((6,), lambda i: te.sum(b[i, r] * b[i, r], axis=r), "Q")
+    out = te.compute((6,), lambda i: total[i] - squares[i], "R")
+    s = te.create_schedule(out.op)
+    for tensor in (b, total, squares):
+        s[tensor].compute_at(s[out], out.op.axis[0])
+    outer, _ = s[b].split(b.op.axis[1], factor=4)
+    s[total].merge(s[total].split(k, factor=4)[0], s[b], outer)
+    s[squares].merge(s[squares].split(r, factor=4)[0], s[b], outer)
+    s[b].double_buffer()
+    check_values(s, [a, out])
+    assert pb.lower(s, [a, out]).allocations["B"] == ((2, 1, 4), "float32", "global")
+
+
 def lower(s: te.TESchedule, tensors: list[Any]) -> None:
     pb.lower(s, [tensors[0], tensors[-1]])
 
@@ -106,7 +124,16 @@ def test_te_merge_refuses_loops_that_are_not_serial() -> None:
     b, total = tensors[1:3]
     s[b].vectorize(b.op.axis[1])
     s[total].merge(total.op.reduce_axis[0], s[b], b.op.axis[1])
-    with pytest.raises(ScheduleError, match="merge first, then say how the loop runs"):
+    with pytest.raises(ScheduleError, match="the loop is vectorized"):
+        lower(s, tensors)
+
+
+def test_te_merge_refuses_a_reader_in_the_loop_that_makes_a_sum() -> None:
+    tensors = rows()
+    total, c = tensors[2:]
+    s, _ = attached(tensors)
+    s[c].merge(c.op.axis[1], s[total], total.op.reduce_axis[0])
+    with pytest.raises(ScheduleError, match="C needs elements of S that other iterations of S make"):
         lower(s, tensors)
 
 
