@@ -102,6 +102,21 @@ def test_te_three_nests_are_merged_and_the_first_computes_ahead() -> None:
     assert pb.lower(s, [a, out]).allocations["B"] == ((2, 1, 4), "float32", "global")
 
 
+def test_te_one_loop_is_merged_with_those_of_several_stages() -> None:
+    a = te.placeholder((4, 10), name="A")
+    b, d = (te.compute((4, 10), lambda i, j, n=n: a[i, j] * n, name) for n, name in ((2, "B"), (3, "D")))
+    c = te.compute((4, 10), lambda i, j: b[i, j] + d[i, j], "C")
+    s = te.create_schedule(c.op)
+    for each in (b, d):
+        s[c].merge(c.op.axis[0], s[each], each.op.axis[0])
+    for copied in (s, s.copy()):
+        check_values(copied, [a, c])
+        program = pb.lower(copied, [a, c])
+        assert program.loops("B")[0] == program.loops("D")[0] == program.loops("C")[0]
+    with pytest.raises(ScheduleError, match="i runs together with another stage's loop"):
+        s[c].split(c.op.axis[0], factor=2)
+
+
 def lower(s: te.TESchedule, tensors: list[Any]) -> None:
     pb.lower(s, [tensors[0], tensors[-1]])
 

@@ -205,7 +205,7 @@ def merge(stage: StageBase, loop: IterVar, other: StageBase, other_loop: IterVar
     other.position(other_loop)
     if other is stage:
         raise ScheduleError(f"both are loops of {stage.op.name}", "give a loop of another stage, or fuse them")
-    record(stage, ("merge", loop), "merge", loop, other, other_loop)
+    record(stage, ("merge", loop, other), "merge", loop, other, other_loop)
 
 
 def _hand_on_pragmas(stage: StageBase, old: IterVar, new: IterVar) -> None:
