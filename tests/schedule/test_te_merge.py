@@ -10,7 +10,7 @@ from te_values import check_values, grid
 
 import pegbox as pb
 from pegbox import te
-from pegbox.errors import ScheduleError
+from pegbox.errors import LoweringError, ScheduleError
 
 
 def rows(n: int = 6, m: int = 40, *, part: int | None = None, backwards: bool = False) -> list[Any]:
@@ -117,6 +117,13 @@ def test_te_one_loop_is_merged_with_those_of_several_stages() -> None:
         s[c].split(c.op.axis[0], factor=2)
 
 
+def test_te_merge_in_a_parallel_loop_around() -> None:
+    tensors = a, _, _, c = rows()
+    s = merged(tensors, count=2)
+    s[c].parallel(s[c].leaf_iter_vars[0])
+    check_values(s, [a, c])
+
+
 def lower(s: te.TESchedule, tensors: list[Any]) -> None:
     pb.lower(s, [tensors[0], tensors[-1]])
 
@@ -139,7 +146,16 @@ def test_te_merge_refuses_loops_that_are_not_serial() -> None:
     b, total = tensors[1:3]
     s[b].vectorize(b.op.axis[1])
     s[total].merge(total.op.reduce_axis[0], s[b], b.op.axis[1])
-    with pytest.raises(ScheduleError, match="the loop is vectorized"):
+    with pytest.raises(ScheduleError, match=r"the loop is vectorized(?s:.*)merge serial loops; one around or inside"):
+        lower(s, tensors)
+
+
+def test_te_merge_refuses_a_stage_of_another_schedule() -> None:
+    tensors = rows()
+    b, total, c = tensors[1:]
+    s, other = te.create_schedule(c.op), te.create_schedule(c.op)
+    s[total].merge(total.op.reduce_axis[0], other[b], b.op.axis[1])
+    with pytest.raises(ScheduleError, match=r"B is a stage of another schedule; give one of this, as s\[B\]"):
         lower(s, tensors)
 
 
@@ -152,6 +168,14 @@ def test_te_merge_refuses_a_reader_in_the_loop_that_makes_a_sum() -> None:
         lower(s, tensors)
 
 
+def test_te_a_merged_producer_with_a_reader_behind_the_loop_is_not_made_ahead() -> None:
+    tensors = rows()
+    s = merged(tensors)
+    s[tensors[1]].double_buffer()
+    with pytest.raises(LoweringError, match=r"writes S as well, and C reads it after that.*all its readers or none"):
+        lower(s, tensors)
+
+
 def test_te_merge_refuses_loops_that_became_others() -> None:
     tensors = rows()
     b, total = tensors[1:3]
@@ -160,7 +184,7 @@ def test_te_merge_refuses_loops_that_became_others() -> None:
     with pytest.raises(ScheduleError, match=r"runs together with another stage's loop.*merge the resulting loop"):
         s[total].split(total.op.reduce_axis[0], factor=4)
     s[b].split(b.op.axis[1], factor=4)
-    with pytest.raises(ScheduleError, match="j is not a loop of B any more"):
+    with pytest.raises(ScheduleError, match="j is not a loop of B any more; merge one of its present loops"):
         lower(s, tensors)
 
 
@@ -170,7 +194,7 @@ def test_te_merge_refuses_a_stage_without_loops() -> None:
     s, _ = attached(tensors)
     s[total].merge(total.op.reduce_axis[0], s[b], b.op.axis[1])
     s[b].compute_inline()
-    with pytest.raises(ScheduleError, match="j is not a loop of B any more"):
+    with pytest.raises(ScheduleError, match="j is not a loop of B any more; merge one of its present loops"):
         lower(s, tensors)
 
 
