@@ -7,6 +7,7 @@ import mmap
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from lowered_programs import (
     put,
     run,
 )
+from processors import runnable
 
 from pegbox.codegen import build, emit
 from pegbox.codegen.runtime.machine import assembly
@@ -452,6 +454,49 @@ def test_a_statement_before_the_rest_of_a_reduction_stays_there() -> None:
     func = with_statement_between(lambda a, c: get(a, 3) * 2.0)
     check(func, rtol=1e-4)
     assert emit(func, ONE_CORE).ll.count("call reassoc") == 1
+
+
+def two_sums(order: str) -> Function:
+    """c[0] and d[0] = the sums of a and b, in one loop or in two; a has a rest that vectors of 16 leave."""
+    a, b, c, d = Buffer("a", (69,)), Buffer("b", (64,)), Buffer("c", (1,)), Buffer("d", (1,))
+
+    def step(c: Buffer, a: Buffer, first: Expr, v: Var) -> Store:
+        return put(c, 0, get(c, 0) + get(a, first + v))
+
+    def nest(*pairs: tuple[Buffer, Buffer]) -> Stmt:
+        def steps(k: Var) -> Stmt:
+            return seq(*(loop("v", 16, partial(step, c, a, k * 16), VECTORIZED) for c, a in pairs))
+
+        return loop("k", 4, steps)
+
+    rest = loop("v", 16, lambda v: If(v < 5, step(c, a, const(64), v)), VECTORIZED)
+    loops = {
+        "together": [nest((c, a), (d, b)), rest],
+        "rest between": [nest((c, a)), rest, nest((d, b))],
+        "rest behind": [nest((c, a)), nest((d, b)), rest],
+    }
+    return function([a, b, c, d], [c, d], seq(put(c, 0, ZERO), put(d, 0, ZERO), *loops[order]))
+
+
+def depths_of_reductions(text: str) -> list[int]:
+    """Count the loops around each sum across lanes."""
+    depth, found = 0, []
+    for line in text.splitlines():
+        depth += bool(re.match(r"for[.\d]*:", line.strip())) - bool(re.match(r"end[.\d]*:", line.strip()))
+        found += [depth] if "call reassoc" in line else []
+    return found
+
+
+@pytest.mark.parametrize("order", ["together", "rest between", "rest behind"])
+def test_each_of_two_sums_adds_up_its_lanes_behind_its_loop(order: str) -> None:
+    func = two_sums(order)
+    for cpu in ("x86-64-v3", "x86-64-v4"):
+        target = target_of(f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu={cpu} -num-cores 1")
+        assert depths_of_reductions(emit(func, target).ll) == [0, 0]
+    values = [numbers(buffer, seed) for seed, buffer in enumerate(func.params[:2])]
+    for target in runnable().values():
+        got = run(build(emit(func, target)), {"a": values[0], "b": values[1]})
+        np.testing.assert_allclose(np.concatenate(got), [x.astype("float64").sum() for x in values], rtol=1e-4)
 
 
 def test_a_statement_that_reads_the_sum_ends_it() -> None:

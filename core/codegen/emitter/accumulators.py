@@ -63,7 +63,7 @@ def expand(stmt: Stmt) -> Stmt:
         for reduction in reductions:
             result = _rewrite(stmt, reduction, [])
             if result is not None:
-                return result
+                return expand(result)  # there may be others
     return map_children(stmt, expand)
 
 
@@ -78,7 +78,7 @@ def _expanded(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
 
 
 def _with_rests(loop: Stmt, following: Sequence[Stmt]) -> tuple[Stmt, int] | None:
-    """Rewrite a loop and the rests among the statements behind it, and count these; None where there are none.
+    """Rewrite a loop and the rests behind it, and count the statements used; None where there are no rests.
 
     Statements between that do not use the element stay where they are.
     """
@@ -90,12 +90,12 @@ def _with_rests(loop: Stmt, following: Sequence[Stmt]) -> tuple[Stmt, int] | Non
             behind.pop()
         result = _rewrite(loop, reduction, [each for each in behind if each is not None]) if behind else None
         if result is not None:
-            return result, len(behind)
+            return expand(result), len(behind)
     return None
 
 
 def _behind(stmt: Stmt, reduction: Reduction) -> Reduction | Stmt | None:
-    """Return the rest of a reduction, a statement that has nothing to do with it, or None for others."""
+    """Return the rest of the reduction, or a statement that does not use its buffer; None for any other."""
     buffer = reduction.store.buffer
     return _rest(stmt, reduction) or (stmt if not _uses(stmt, buffer) else None)
 
