@@ -299,7 +299,9 @@ def test_double_buffers_of_parameters_and_of_several_outputs_are_refused(program
     sch = Schedule([x, y])
     sch.compute_at("B", sch.get_loop("Y", 0))
     sch.annotate("B", "double_buffer_scope", 0)
-    with pytest.raises(LoweringError, match="what makes it writes B_1 as well; double_buffer stages with one output"):
+    with pytest.raises(
+        LoweringError, match="writes B_1 as well, and Y reads it after that; double_buffer stages with one output"
+    ):
         lower_function(sch.func)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from te_values import check_values
+from te_values import check_values, grid
 
 import pegbox as pb
 from pegbox import te
-from pegbox.errors import ScheduleError
+from pegbox.errors import LoweringError, ScheduleError
 
 
 def rows(n: int = 6, m: int = 40, *, part: int | None = None, backwards: bool = False) -> list[Any]:
@@ -84,6 +84,46 @@ def test_te_merge_is_copied_with_a_schedule() -> None:
     assert str(same) == str(pb.lower(s, [tensors[0], tensors[3]], simple_mode=True))
 
 
+def test_te_three_nests_are_merged_and_the_first_computes_ahead() -> None:
+    """Of the producer, two iterations are kept: one of which it computes, while the other is used."""
+    a, b = grid(6, 12)
+    k, r = te.reduce_axis((0, 12), "k"), te.reduce_axis((0, 12), "r")
+    total = te.compute((6,), lambda i: te.sum(b[i, k], axis=k), "S")
+    squares = te.compute((6,), lambda i: te.sum(b[i, r] * b[i, r], axis=r), "Q")
+    out = te.compute((6,), lambda i: total[i] - squares[i], "R")
+    s = te.create_schedule(out.op)
+    for tensor in (b, total, squares):
+        s[tensor].compute_at(s[out], out.op.axis[0])
+    outer, _ = s[b].split(b.op.axis[1], factor=4)
+    s[total].merge(s[total].split(k, factor=4)[0], s[b], outer)
+    s[squares].merge(s[squares].split(r, factor=4)[0], s[b], outer)
+    s[b].double_buffer()
+    check_values(s, [a, out])
+    assert pb.lower(s, [a, out]).allocations["B"] == ((2, 1, 4), "float32", "global")
+
+
+def test_te_one_loop_is_merged_with_those_of_several_stages() -> None:
+    a = te.placeholder((4, 10), name="A")
+    b, d = (te.compute((4, 10), lambda i, j, n=n: a[i, j] * n, name) for n, name in ((2, "B"), (3, "D")))
+    c = te.compute((4, 10), lambda i, j: b[i, j] + d[i, j], "C")
+    s = te.create_schedule(c.op)
+    for each in (b, d):
+        s[c].merge(c.op.axis[0], s[each], each.op.axis[0])
+    for copied in (s, s.copy()):
+        check_values(copied, [a, c])
+        program = pb.lower(copied, [a, c])
+        assert program.loops("B")[0] == program.loops("D")[0] == program.loops("C")[0]
+    with pytest.raises(ScheduleError, match="i runs together with another stage's loop"):
+        s[c].split(c.op.axis[0], factor=2)
+
+
+def test_te_merge_in_a_parallel_loop_around() -> None:
+    tensors = a, _, _, c = rows()
+    s = merged(tensors, count=2)
+    s[c].parallel(s[c].leaf_iter_vars[0])
+    check_values(s, [a, c])
+
+
 def lower(s: te.TESchedule, tensors: list[Any]) -> None:
     pb.lower(s, [tensors[0], tensors[-1]])
 
@@ -106,7 +146,33 @@ def test_te_merge_refuses_loops_that_are_not_serial() -> None:
     b, total = tensors[1:3]
     s[b].vectorize(b.op.axis[1])
     s[total].merge(total.op.reduce_axis[0], s[b], b.op.axis[1])
-    with pytest.raises(ScheduleError, match="merge first, then say how the loop runs"):
+    with pytest.raises(ScheduleError, match=r"the loop is vectorized(?s:.*)merge serial loops; one around or inside"):
+        lower(s, tensors)
+
+
+def test_te_merge_refuses_a_stage_of_another_schedule() -> None:
+    tensors = rows()
+    b, total, c = tensors[1:]
+    s, other = te.create_schedule(c.op), te.create_schedule(c.op)
+    s[total].merge(total.op.reduce_axis[0], other[b], b.op.axis[1])
+    with pytest.raises(ScheduleError, match=r"B is a stage of another schedule; give one of this, as s\[B\]"):
+        lower(s, tensors)
+
+
+def test_te_merge_refuses_a_reader_in_the_loop_that_makes_a_sum() -> None:
+    tensors = rows()
+    total, c = tensors[2:]
+    s, _ = attached(tensors)
+    s[c].merge(c.op.axis[1], s[total], total.op.reduce_axis[0])
+    with pytest.raises(ScheduleError, match="C needs elements of S that other iterations of S make"):
+        lower(s, tensors)
+
+
+def test_te_a_merged_producer_with_a_reader_behind_the_loop_is_not_made_ahead() -> None:
+    tensors = rows()
+    s = merged(tensors)
+    s[tensors[1]].double_buffer()
+    with pytest.raises(LoweringError, match=r"writes S as well, and C reads it after that.*all its readers or none"):
         lower(s, tensors)
 
 
@@ -118,7 +184,7 @@ def test_te_merge_refuses_loops_that_became_others() -> None:
     with pytest.raises(ScheduleError, match=r"runs together with another stage's loop.*merge the resulting loop"):
         s[total].split(total.op.reduce_axis[0], factor=4)
     s[b].split(b.op.axis[1], factor=4)
-    with pytest.raises(ScheduleError, match="j is not a loop of B any more"):
+    with pytest.raises(ScheduleError, match="j is not a loop of B any more; merge one of its present loops"):
         lower(s, tensors)
 
 
@@ -128,7 +194,7 @@ def test_te_merge_refuses_a_stage_without_loops() -> None:
     s, _ = attached(tensors)
     s[total].merge(total.op.reduce_axis[0], s[b], b.op.axis[1])
     s[b].compute_inline()
-    with pytest.raises(ScheduleError, match="j is not a loop of B any more"):
+    with pytest.raises(ScheduleError, match="j is not a loop of B any more; merge one of its present loops"):
         lower(s, tensors)
 
 

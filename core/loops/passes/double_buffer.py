@@ -103,7 +103,12 @@ def _check(site: _FillSite, stmts: Sequence[Stmt]) -> None:
     own = {s.buffer for m in site.makers for s in walk(m) if isinstance(s, Alloc)} | {buffer}
     more = [b.name for b in written_below(*site.makers) if b not in own]
     if more:
-        raise _refused(buffer.name, f"what makes it writes {more[0]} as well", "double_buffer stages with one output")
+        reader = next((each.name for each in written_below(stmts[using[0]])), "a call")
+        raise _refused(
+            buffer.name,
+            f"what makes it writes {more[0]} as well, and {reader} reads it after that",
+            "double_buffer stages with one output, merged with all its readers or none",
+        )
     changing = written_below(site.loop.body)
     inputs = [b.name for b in read_below(*site.makers) if b not in own and b in changing]
     if inputs:

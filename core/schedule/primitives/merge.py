@@ -100,7 +100,7 @@ def _check_alike(nests: Sequence[Nest]) -> None:
         raise _refuse(loops, f"the nests differ: {shapes}", "give loops of the same depth, with the same iterations")
     for nest in nests:
         for loop, inner in zip(nest, (*nest[1:], None), strict=True):
-            check_serial(loop, "merge first, then say how the loop runs", notes=True)
+            check_serial(loop, "merge serial loops; one around or inside them may run otherwise", notes=True)
             if inner is not None and loop.body is not inner:
                 why = f"{inner.var.name} is not all that is in {loop.var.name}"
                 raise _refuse([loop, inner], why, f"merge {loop.var.name} itself")

@@ -226,7 +226,7 @@ class StageBase(Scheduled):
                 reason, remedy = f"an intrinsic computes {loop.name} and what is inside", "tensorize the resulting loop"
             elif any(subject[0] == "prefetch" and subject[1] is loop for subject in self.steps):
                 reason, remedy = f"a prefetch counts the iterations of {loop.name}", "prefetch in the resulting loop"
-            elif ("merge", loop) in self.steps:
+            elif any(subject[0] == "merge" and subject[1] is loop for subject in self.steps):
                 reason, remedy = f"{loop.name} runs together with another stage's loop", "merge the resulting loop"
             else:
                 continue

@@ -197,7 +197,7 @@ def merge(stage: StageBase, loop: IterVar, other: StageBase, other_loop: IterVar
     Raises:
         ScheduleError: they are not loops of these stages; when lowered: the loops, or those around them, differ in
             their iterations or are not serial, other statements are between them, or an iteration would need what a
-            later one makes.
+            later one makes; the other stage belongs to another schedule.
     """
     stage.position(loop)
     if not isinstance(other, StageBase):
@@ -205,7 +205,7 @@ def merge(stage: StageBase, loop: IterVar, other: StageBase, other_loop: IterVar
     other.position(other_loop)
     if other is stage:
         raise ScheduleError(f"both are loops of {stage.op.name}", "give a loop of another stage, or fuse them")
-    record(stage, ("merge", loop), "merge", loop, other, other_loop)
+    record(stage, ("merge", loop, other), "merge", loop, other, other_loop)
 
 
 def _hand_on_pragmas(stage: StageBase, old: IterVar, new: IterVar) -> None:
@@ -271,10 +271,20 @@ def replay_merge(replay: ReplayState, stage: StageBase, step: Step) -> None:
 
 
 def _present(replay: ReplayState, stage: StageBase, loop: IterVar) -> LoopRef:
-    """Return a loop as it is now; raises ScheduleError where it was split or fused after the merge, or inlined."""
+    """Return a loop as it is now.
+
+    Raises:
+        ScheduleError: it was split or fused after the merge, or the stage was inlined or belongs to another schedule.
+    """
+    name = stage.op.name
+    if stage not in replay.stages:
+        raise ScheduleError(f"merge: {name} is a stage of another schedule", f"give one of this, as s[{name}]")
     ref = replay.loops.get(id(stage), {}).get(loop)
     if ref is None:
-        raise ScheduleError(f"merge: {loop.name} is not a loop of {stage.op.name} any more", "merge a loop of now")
+        raise ScheduleError(
+            f"merge: {loop.name} is not a loop of {name} any more",
+            "merge one of its present loops, after splits and fusions",
+        )
     return ref
 
 
