@@ -143,7 +143,7 @@ class League:
 
     @cached_property
     def trials(self) -> dict[str, int]:
-        """Return the trials of each tuner's shortest run; a run that used up its space is as long as any."""
+        """The trials of each tuner's shortest run; a run that used up its space is as long as any."""
         lengths: dict[str, list[int]] = {tuner: [max(BUDGETS)] for tuner in self.tuners}
         for report in self.reports.values():
             for run in report.runs:

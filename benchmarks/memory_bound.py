@@ -126,7 +126,7 @@ def torch_call(name: str, x: Array, weights: list[Array]) -> Call | None:
 def onnx_call(name: str, x: Array, weights: list[Array], pages: int) -> Call | None:
     """Make a call of one operator whose arrays stay bound."""
     try:
-        import onnxruntime as onnxruntime
+        import onnxruntime  # noqa: F401 - for `bound_call`
         from onnx import helper, numpy_helper
     except ImportError:
         return None

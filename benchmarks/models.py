@@ -38,7 +38,7 @@ PAUSE = 0.15
 
 RIVALS = ("ONNX Runtime", "torch", "torch.compile")
 ERRORS = {"fourier_layer": 1e-3}
-"""The largest errors where 1e-4 is not enough: the Fourier transform of ONNX Runtime is itself off by 1.5e-4."""
+"""The largest errors where 1e-4 is not enough, because the transform of ONNX Runtime is less accurate than ours."""
 
 
 def main() -> int:

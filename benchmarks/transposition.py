@@ -91,7 +91,7 @@ def torch_call(x: Array, order: tuple[int, ...]) -> dict[str, Call]:
 def onnx_call(x: Array, order: tuple[int, ...]) -> dict[str, Call]:
     """Make a call whose arrays stay bound."""
     try:
-        import onnxruntime as onnxruntime
+        import onnxruntime  # noqa: F401 - for `bound_call`
         from onnx import TensorProto, helper
     except ImportError:
         return {}

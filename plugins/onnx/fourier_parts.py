@@ -21,7 +21,7 @@ _LARGEST = 1 << 26
 """The bytes of the largest matrix."""
 
 _CACHED, _ROWS = 1 << 20, 8
-"""The bytes of a matrix that caches hold, and the rows that are worth it to read a larger one."""
+"""The bytes of a matrix that caches hold, and the fewest rows for which a larger one pays."""
 
 
 def dft_parts(

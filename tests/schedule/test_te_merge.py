@@ -85,7 +85,7 @@ def test_te_merge_is_copied_with_a_schedule() -> None:
 
 
 def test_te_three_nests_are_merged_and_the_first_computes_ahead() -> None:
-    """Of the producer, two iterations are kept: one of which it computes, while the other is used."""
+    """The producer keeps two iterations: it computes one while the other is used."""
     a, b = grid(6, 12)
     k, r = te.reduce_axis((0, 12), "k"), te.reduce_axis((0, 12), "r")
     total = te.compute((6,), lambda i: te.sum(b[i, k], axis=k), "S")
@@ -176,24 +176,18 @@ def test_te_a_merged_producer_with_a_reader_behind_the_loop_is_not_made_ahead() 
         lower(s, tensors)
 
 
-def test_te_merge_refuses_loops_that_became_others() -> None:
+@pytest.mark.parametrize("is_inlined", [False, True])
+def test_te_merge_refuses_loops_that_became_others(is_inlined: bool) -> None:
     tensors = rows()
     b, total = tensors[1:3]
     s, _ = attached(tensors)
     s[total].merge(total.op.reduce_axis[0], s[b], b.op.axis[1])
     with pytest.raises(ScheduleError, match=r"runs together with another stage's loop.*merge the resulting loop"):
         s[total].split(total.op.reduce_axis[0], factor=4)
-    s[b].split(b.op.axis[1], factor=4)
-    with pytest.raises(ScheduleError, match="j is not a loop of B any more; merge one of its present loops"):
-        lower(s, tensors)
-
-
-def test_te_merge_refuses_a_stage_without_loops() -> None:
-    tensors = rows()
-    b, total = tensors[1:3]
-    s, _ = attached(tensors)
-    s[total].merge(total.op.reduce_axis[0], s[b], b.op.axis[1])
-    s[b].compute_inline()
+    if is_inlined:
+        s[b].compute_inline()
+    else:
+        s[b].split(b.op.axis[1], factor=4)
     with pytest.raises(ScheduleError, match="j is not a loop of B any more; merge one of its present loops"):
         lower(s, tensors)
 

@@ -162,7 +162,7 @@ def test_the_program_of_a_step_of_decoding(golden: Callable[[object], None]) -> 
 
 
 def test_the_program_of_weights_between_the_steps_of_products(golden: Callable[[object], None]) -> None:
-    """Of 20 keys, those of the second vector are weighted while the first is multiplied; a second tile finds them."""
+    """The second vector of keys is weighted while the first is multiplied; a second tile finds the weights."""
     task = pb.create_task("attention", args=(1, 1, 20, 20, 16), kwargs={"d_v": 32}, target=AVX512)
     golden(task.show_ir(_config(task, mr=4, vectors=2, columns=1, tiles=1, block=0, unroll=4, values="plain")))
 

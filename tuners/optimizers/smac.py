@@ -17,8 +17,7 @@ from pegbox.tuners.optimizers.parameters import Parameter
 from pegbox.tuners.rows import Digits
 
 LEAVES = 4096
-"""The most leaves of a tree, more than there are trials. By default scikit-learn makes room for 2^20 in each tree, and
-zeroes it: half of the time of a trial."""
+"""The most leaves of a tree, more than there are trials. By default each tree makes room for 2^20, and zeroes it."""
 
 
 class SmacTuner(LibraryTuner):
@@ -60,7 +59,7 @@ class SmacTuner(LibraryTuner):
         facade = self._smac.HyperparameterOptimizationFacade
         model = facade.get_model(scenario)
         model._rf_opts["max_leaf_nodes"] = max(LEAVES, budget)
-        # Points that were not measured are told as crashed: the model shall not see them.
+        # Points that were not measured are told as crashed: the model must not see them.
         encoder = RunHistoryLogScaledEncoder(scenario, considered_states=[StatusType.SUCCESS])
         self._facade: Any = facade(
             scenario, _unused, model=model, runhistory_encoder=encoder, logging_level=False, overwrite=True
