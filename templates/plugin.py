@@ -31,7 +31,9 @@ def pegbox_register_space_generators() -> dict[str, str]:
 
 @hookimpl
 def pegbox_register_node_tasks() -> dict[str, str]:
-    names = ("conv2d", "depthwise_conv2d", "group_conv2d", "matmul", "attention", "rows", "transposition")
+    names = (
+        "conv2d", "depthwise_conv2d", "group_conv2d", "pixel_product", "matmul", "attention", "rows", "transposition",
+    )  # fmt: skip
     return {name: f"pegbox.templates.nodes:{name}" for name in names}
 
 
