@@ -45,6 +45,7 @@ class BilinearProducts:
 
     Attributes:
         run: rows that stay together.
+        blocks: the rows of a block that are worth trying.
     """
 
     matrices: int
@@ -55,6 +56,7 @@ class BilinearProducts:
     dtype: str
     target: Target
     run: int = 1
+    blocks: tuple[int, ...] = _TILES
 
     @property
     def itemsize(self) -> int:
@@ -143,7 +145,7 @@ def good_shapes(p: BilinearProducts) -> frozenset[Shape]:
 
 def _shapes(p: BilinearProducts) -> Iterable[Shape]:
     runs = p.count // p.run
-    wanted = [tiles for tiles in _TILES if p.run <= tiles <= p.count] or [p.run]
+    wanted = [tiles for tiles in p.blocks if p.run <= tiles <= p.count] or [p.run]
     blocks = {p.run * -(-runs // -(-p.count // tiles)) for tiles in wanted}
     for tiles in blocks:
         for rows in ROWS:

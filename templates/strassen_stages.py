@@ -54,8 +54,8 @@ def compute(h: Strassen, a: te.Tensor, b: te.Tensor) -> Stages:
         v, z = x // lanes, x % lanes
         quarters = matrix_rows(OUT, [products(t, y // 2, v // 2, z) for t in range(len(OUT[0]))], p.dtype)
         found = chosen(y % 2, [chosen(v % 2, quarters[:2]), chosen(v % 2, quarters[2:])])
-        column = right(v % 2, v // 2, h.k, z) if column_max is None else _scale(column_max(x))
-        return found * (_scale(row_max(y)) * column)
+        column = right(v % 2, v // 2, h.k, z) if column_max is None else _scale_back(column_max(x))
+        return found * (_scale_back(row_max(y)) * column)
 
     return Stages(row_max, left, column_max, right, products, te.compute(p.shape, element, name="C"))
 
@@ -95,6 +95,11 @@ def _right(h: Strassen, b: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
 def _scale(magnitude: te.Expr) -> te.Expr:
     """Return a magnitude, or a small number where all is 0."""
     return te.maximum(magnitude, te.const(2.0**_LEAST, magnitude.dtype))
+
+
+def _scale_back(magnitude: te.Expr) -> te.Expr:
+    """Return the scale, or 0 where all is 0, so that the result is 0 and not a rounding error."""
+    return te.if_then_else(magnitude == 0, te.const(0, magnitude.dtype), _scale(magnitude))
 
 
 def _within(value: te.Expr, *places: tuple[te.Expr, int]) -> te.Expr:

@@ -98,7 +98,7 @@ def _sums(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     out = np.zeros(h.weight_shape, array.dtype)
     out[:, :, :-1] = np.tensordot(np.array(RIGHT, np.float64), quarters.reshape(4, *quarters.shape[2:]), axes=1)
     behind = np.zeros(2 * h.vectors * p.lanes)
-    behind[: p.n] = scales
+    behind[: p.n] = np.where(array.any(axis=0), scales, 0)
     out[:2, :, -1] = behind.reshape(h.vectors, 2, p.lanes).swapaxes(0, 1)
     return out
 
