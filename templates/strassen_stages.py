@@ -120,7 +120,7 @@ def schedule(cfg: pb.TemplateConfig, h: Strassen, stages: Stages) -> te.TESchedu
     bilinear_products.schedule(cfg, s, stages.products, sums, stages.right)
     _schedule_left(s, h, stages, (s[stages.out], block))
     if stages.column_max is not None:
-        _schedule_right(cfg, s, h, stages)
+        _schedule_right(cfg, s, h, stages.right, stages.column_max)
     return s
 
 
@@ -155,14 +155,16 @@ def _schedule_left(s: te.TESchedule, h: Strassen, stages: Stages, at: tuple[te.S
     rows.vectorize(rows.split(rows.op.reduce_axis[0], factor=lanes)[1])
 
 
-def _schedule_right(cfg: pb.TemplateConfig, s: te.TESchedule, h: Strassen, stages: Stages) -> None:
+def _schedule_right(
+    cfg: pb.TemplateConfig, s: te.TESchedule, h: Strassen, sums: te.Tensor, column_max: te.Tensor
+) -> None:
     """Compute the sums of the weights beforehand, a vector of them at a time; threads share the columns."""
-    lanes, right = h.product.lanes, s[stages.right]
+    lanes, right = h.product.lanes, s[sums]
     t, v, k, lane = right.op.axis
     right.reorder(v, k, t, lane)
     write_out(right, lane, [t])
     threads.share(cfg, right, v)
-    columns = s[stages.column_max]
+    columns = s[column_max]
     (x,) = columns.op.axis
     (k,) = columns.op.reduce_axis
     xo, lane = columns.split(x, factor=lanes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -155,3 +156,19 @@ def test_packed_weights_are_sums_and_the_scales_of_their_columns() -> None:
     np.testing.assert_array_equal(packed[3, 1, :2, :4], b[3:, 16:] - b[:2, 16:])  # B21 - B11
     assert (packed[:2, 0, 3] == 4).all()
     assert (packed[:, 1, :3, 4:] == 0).all()
+
+
+def test_a_block_of_rows_is_summed_multiplied_and_stored(golden: Callable[[object], None]) -> None:
+    task = task_of(31, 48, 64, AVX512, weights="packed")
+    golden(task.show_ir({"tiles": 16, "rows": 8, "vectors": 2, "block_o": 1, "unroll_c": 2, "prefetch": 8}))
+
+
+def test_sums_of_plain_weights_come_first(golden: Callable[[object], None]) -> None:
+    task = task_of(32, 33, 40, AVX2)
+    golden(task.show_ir({"tiles": 16, "rows": 4, "vectors": 3, "block_o": 1, "unroll_c": 1, "prefetch": 0}))
+
+
+def test_threads_share_blocks_of_rows() -> None:
+    task = task_of(96, 64, 64, AVX512.replace("-num-cores 1", "-num-cores 2"))
+    ir = task.show_ir({"tiles": 24, "rows": 8, "vectors": 2, "block_o": 1, "unroll_c": 1, "prefetch": 0, "threads": 2})
+    assert "for y.outer.outer in parallel range(2)" in ir
