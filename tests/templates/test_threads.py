@@ -80,5 +80,5 @@ def test_threads_share_the_copy_of_a_flat_image() -> None:
     programs = [task.show_ir(config) for config in copied[:6] if config["data_at"].val == "root"]
     assert programs
     for text in programs:
-        (shared,) = re.findall(r"in parallel range\((\d+)\):\n +for i3", text)
+        shared, *_ = re.findall(r"in parallel range\((\d+)\):\n +for i3", text)
         assert int(shared) >= 14 * 14
