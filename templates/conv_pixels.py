@@ -8,7 +8,8 @@ strides the copy holds every `stride`-th row and column apart ("phases"), and th
 
 The register tile is `tile_o` output channels by `vectors` vectors of pixels; weights are broadcast. Blocks of rows have
 lines of their own, which stick out into the copy's room for whole tiles; the result is copied out of them. Where rows
-have no gaps (filters of 1×1) the tile is stored where it belongs.
+have no gaps (filters of 1×1) the tile is stored where it belongs; that of the columns of another convolution may be
+turned around for channels that are neighbours in memory.
 """
 
 from __future__ import annotations
@@ -63,7 +64,12 @@ def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tens
     if tiles.is_gapless(conv):
         shape = (conv.n, lines.channels, lines.length)
         sums = te.compute(shape, lambda n, o, q: element(n, 0, o, q), name="tile")
-        out = te.compute(conv.out_shape, lambda n, o, y, x: sums(n, o, y * conv.out[1] + x), name="C")
+
+        def pixel(*index: te.Expr) -> te.Expr:
+            n, o, y, x = conv.named(index)
+            return sums(n, o, y * conv.out[1] + x)
+
+        out = te.compute(conv.out_shape, pixel, name="C")
     else:
         rows, pitch = cfg["block_h"].val or conv.out[0], tiles.pitch_of(conv)
         sums = te.compute((conv.n, lines.blocks, lines.channels, lines.length), element, name="lines")
@@ -143,7 +149,7 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
 def _store_tiles(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: ConvStages) -> te.IterVar:
     """Tiles of pixels are stored where they belong. Gives the outermost loop of the result."""
     out = stages.out
-    n, o, y, x = s[out].op.axis
+    n, o, y, x = conv.named(s[out].op.axis)
     oo, om, oi = _split_channels(cfg, s[out], conv, o)
     qt, qi = s[out].split(s[out].fuse(y, x), factor=cfg["vectors"].val * conv.lanes)
     qo, qm = s[out].split(qt, factor=cfg["block_h"].val or tiles.heights_of(cfg, conv))
@@ -193,8 +199,12 @@ def _schedule_tile(
     om, qm, oi, qi = loops
     qv, ql = store.split(qi, factor=lanes)
     tiled = [om, qm] if cfg["order_tiles"].val == OHW else [qm, om]
-    store.reorder(*tiled, oi, qv, ql)
-    write_out(store, ql, (oi, qv))
+    if conv.layout == "NCHW":
+        store.reorder(*tiled, oi, qv, ql)
+        write_out(store, ql, (oi, qv))
+    else:
+        store.reorder(*tiled, qv, ql, oi)
+        write_out(store, oi, (qv, ql))
     s[tile].compute_at(store, tiled[1])
     *outer, o, q = s[tile].op.axis
     qv, ql = s[tile].split(q, factor=lanes)

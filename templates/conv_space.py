@@ -8,6 +8,8 @@ another one, accumulated over the whole reduction.
 | channels | output channels | `tile_h` × `tile_w` pixels of the result | the input |
 | pixels | pixels of the result, line after line | `tile_o` output channels | the weights |
 
+Products with the columns of another convolution (`conv2d_im2col`) have lanes along pixels alone, in either layout.
+
 Tiles divide the result or stick out of it by a small share, into padding: so the register tile is written out once, and
 not again for each kind of tail. Where that leaves no good one, tiles are cut (`conv_register_tiles.py`).
 """
@@ -67,8 +69,8 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _both(conv: Conv) -> bool:
-    """Decide whether lanes may run along pixels, too: where these are neighbours in memory."""
-    return conv.layout == "NCHW"
+    """Decide whether lanes may run along pixels: where these are neighbours in memory, or in the columns."""
+    return conv.layout == "NCHW" or conv.are_columns
 
 
 def _declare_tile_and_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
@@ -76,14 +78,15 @@ def _declare_tile_and_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
     widest = conv.vectors
     if _both(conv):
         widest = max(widest, -(-conv.pixels[0] * conv.pixels[1] // conv.lanes))
-    cfg.define_knob("lanes", [CHANNELS, PIXELS] if _both(conv) else [CHANNELS])
+    cfg.define_knob("lanes", [*([] if conv.are_columns else [CHANNELS]), *([PIXELS] if _both(conv) else [])])
     cfg.define_knob("vectors", [v for v in VECTORS if v <= widest])
-    cfg.define_knob("tile_w", tile_widths(conv), when=channels)
-    cfg.define_knob("tile_h", tile_sizes(conv.pixels[0], HEIGHTS), when=channels)
+    if not conv.are_columns:
+        cfg.define_knob("tile_w", tile_widths(conv), when=channels)
+        cfg.define_knob("tile_h", tile_sizes(conv.pixels[0], HEIGHTS), when=channels)
     if _both(conv):
         cfg.define_knob("tile_o", tile_sizes(conv.o, ROWS), when=pixels)
     # The copies that are made first, and their layouts.
-    cfg.define_knob("pack_data", [*([] if conv.is_padded else [AS_IT_LIES]), *_copies(conv)])
+    cfg.define_knob("pack_data", [*([] if conv.is_padded or conv.are_columns else [AS_IT_LIES]), *_copies(conv)])
     if _both(conv) and conv.weights != PACKED:
         cfg.define_knob("pack_weights", [True, False])
 
@@ -94,7 +97,8 @@ def _copies(conv: Conv) -> list[str]:
 
 def _channel_blocks(conv: Conv) -> list[int]:
     """Return the sizes of blocks, the whole first: it holds where the knob does not exist."""
-    return [b for b in range(conv.c, min(tiles.FEW_CHANNELS, conv.c) - 1, -1) if conv.c % b == 0]
+    least = conv.c if conv.are_columns else min(tiles.FEW_CHANNELS, conv.c)
+    return [b for b in range(conv.c, least - 1, -1) if conv.c % b == 0]
 
 
 def _inner(conv: Conv) -> list[str]:
@@ -138,11 +142,16 @@ def _declare_place(cfg: pb.TemplateConfig, name: str, when: dict[str, Any]) -> N
     cfg.define_knob(name, [ROOT, BLOCK] if when else [ROOT], when=when)
 
 
+def _declared(cfg: pb.TemplateConfig, *names: str) -> tuple[str, ...]:
+    """Return those of the names that are knobs."""
+    return tuple(name for name in names if name in cfg.space.knobs)
+
+
 def _constrain_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Leave out register tiles that cannot be fast, whatever the rest of the configuration."""
-    of_channels = channel_tiles(conv).tiles
+    of_channels = frozenset() if conv.are_columns else channel_tiles(conv).tiles
     of_pixels = pixel_tiles(conv) if _both(conv) else frozenset()
-    reads = ("lanes", "vectors", "tile_w", "tile_h", *(["tile_o"] if _both(conv) else []))
+    reads = _declared(cfg, "lanes", "vectors", "tile_w", "tile_h", "tile_o")
 
     def is_good(c: pb.Config) -> bool:
         if c["lanes"].val == PIXELS:
@@ -208,26 +217,25 @@ def _constrain_lines(cfg: pb.TemplateConfig, conv: Conv) -> None:
         reads=("lanes", "pack_data"),
         message="lanes along pixels read the input plainly, from a copy where rows have gaps or strides",
     )
-    if conv.weights == PACKED:
+    if conv.weights != PACKED:
+        cfg.add_constraint(
+            lambda c: c["pack_weights"].val or (c["lanes"].val == PIXELS and conv.o % c["tile_o"].val == 0),
+            reads=("lanes", "pack_weights", "tile_o"),
+            message="vectors of weights are read from panels, and so are tiles that stick out",
+        )
+    elif not conv.are_columns:  # whose only tiles are those of pixels
         lanes = conv.lanes
         cfg.add_constraint(
             lambda c: c["lanes"].val != PIXELS or lanes % c["tile_o"].val == 0 or c["tile_o"].val % lanes == 0,
             reads=("lanes", "tile_o"),
             message="channels of a tile lie side by side in packed weights",
         )
-        return
-    cfg.add_constraint(
-        lambda c: c["pack_weights"].val or (c["lanes"].val == PIXELS and conv.o % c["tile_o"].val == 0),
-        reads=("lanes", "pack_weights", "tile_o"),
-        message="vectors of weights are read from panels, and so are tiles that stick out",
-    )
 
 
 def _constrain_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Leave out blocks that leave much undone or are far from any cache's size, and second names of one order."""
-    tile_o = ["tile_o"] if _both(conv) else []
-    down = ("lanes", "block_h", "vectors", "tile_w", "tile_h")
-    panels = ("lanes", "block_o", "vectors", *tile_o)
+    down = _declared(cfg, "lanes", "block_h", "vectors", "tile_w", "tile_h")
+    panels = _declared(cfg, "lanes", "block_o", "vectors", "tile_o")
 
     input_bytes = conv.c * math.prod(conv.size) * nbytes(conv.dtype)
     weight_bytes = conv.o * conv.c * math.prod(conv.kernel) * nbytes(conv.dtype)
