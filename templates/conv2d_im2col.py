@@ -16,9 +16,8 @@ from pegbox import te
 from pegbox.compute import reshaped
 from pegbox.templates import conv_pixels, conv_space, threads
 from pegbox.templates.array_size import check_array_sizes
-from pegbox.templates.conv_choices import BLOCK
 from pegbox.templates.conv_shape import Conv, Steps, Window, conv_shape
-from pegbox.templates.conv_stages import padded, plain
+from pegbox.templates.conv_stages import place_copy, plain
 from pegbox.templates.weights import packed
 
 NAME = "conv2d_im2col"
@@ -51,15 +50,25 @@ def conv2d_im2col(
     product = _product(conv)
     conv_space.declare(cfg, product)
     threads.declare(cfg, conv.flop)
-    image = _image(conv, data)
+    turned = conv_pixels.channels_first(conv, data)
+    image = conv_pixels.phases(conv, turned, conv.out[0] + conv.reach[0] // conv.stride[0], name="image")
     windows = _windows(conv, image)
-    columns = reshaped(windows, product.data_shape, name="columns")
+    columns = reshaped(windows, (product.n, product.c, *product.size), name="columns")
     filters = reshaped(weight, product.weight_shape, name="filters")
     stages = conv_pixels.compute(cfg, product, columns, filters)
     s = conv_pixels.schedule(cfg, product, stages)
     for tensor in (windows, columns, filters):
         s[tensor].compute_inline()
-    _schedule_image(cfg, s, conv, image, stages.copied)
+    reader = s[stages.copied], s[stages.copied].op.axis[0]
+    if conv.stride == (1, 1) and not conv.is_padded:
+        s[image].compute_inline()
+    else:
+        n, c, *_, x = s[image].op.axis
+        s[image].vectorize(x)
+        place_copy(cfg, s[image], cfg["data_at"].val, reader, [n, c])
+        reader = s[image], n
+    if turned is not data:
+        conv_pixels.turn(cfg, s[turned], conv, reader)
     return s, [data, weight, stages.out]
 
 
@@ -81,48 +90,15 @@ def _product(conv: Conv) -> Conv:
     return product
 
 
-def _image(conv: Conv, data: te.Tensor) -> te.Tensor:
-    """Return the bordered input, [n][c][phase of rows][phase of columns][row][column], a phase for each of a stride."""
-    sy, sx = conv.stride
-    phases = [min(step, reach + 1) for step, reach in zip(conv.stride, conv.reach, strict=True)]
-    size = [-(-extent // step) for extent, step in zip(conv.padded, conv.stride, strict=True)]
-    last = [(extent - 1) * step + phase - 1 for extent, step, phase in zip(size, conv.stride, phases, strict=True)]
-    return te.compute(
-        (conv.n, conv.c, *phases, *size),
-        lambda n, c, py, px, y, x: padded(conv, data, last, n, c, y * sy + py, x * sx + px),
-        name="image",
-    )
-
-
 def _windows(conv: Conv, image: te.Tensor) -> te.Tensor:
-    """Return the window of each pixel, its elements in the order that those of a filter have in memory."""
+    """Return the windows of pixels, their elements in the order that those of a filter have in memory."""
     (sy, sx), (dy, dx) = conv.stride, conv.dilation
-    is_first, is_last = conv.weights == "OIHW", conv.layout == "NHWC"  # the channels, of the filter and of the image
+    is_first = conv.weights == "OIHW"  # the channel
     window = (conv.c, *conv.kernel) if is_first else (*conv.kernel, conv.c)
 
     def element(n: te.Expr, *at: te.Expr) -> te.Expr:
-        (y, x), inside = (at[:2], at[2:]) if is_last else (at[3:], at[:3])
+        *inside, y, x = at
         c, kh, kw = inside if is_first else (inside[2], *inside[:2])
         return image(n, c, kh * dy % sy, kw * dx % sx, y + kh * dy // sy, x + kw * dx // sx)
 
-    shape = (*conv.out, *window) if is_last else (*window, *conv.out)
-    return te.compute((conv.n, *shape), element, name="windows")
-
-
-def _schedule_image(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, image: te.Tensor, columns: te.Tensor) -> None:
-    """Copy the image beforehand, or the rows of a block before its columns; where nothing moves, copy nothing."""
-    stage, is_last = s[image], conv.layout == "NHWC"
-    if conv.stride == (1, 1) and not conv.is_padded and not is_last:
-        stage.compute_inline()
-        return
-    n, c, *phases, y, x = stage.op.axis
-    xo, xi = stage.split(x, factor=conv.lanes)
-    stage.vectorize(xi)
-    if is_last:  # vectors of channels are read and turned around
-        c, near = stage.split(c, factor=conv.lanes)
-        stage.reorder(n, c, *phases, y, xo, near, xi)
-        stage.unroll(near)
-    if cfg["data_at"].val == BLOCK:
-        stage.compute_at(s[columns], s[columns].op.axis[0])
-    else:
-        threads.share(cfg, stage, stage.fuse(n, c))
+    return te.compute((conv.n, *window, *conv.out), element, name="windows")

@@ -68,26 +68,31 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     _constrain_blocks(cfg, conv)
 
 
-def _both(conv: Conv) -> bool:
-    """Decide whether lanes may run along pixels: where these are neighbours in memory, or in the columns."""
-    return conv.layout == "NCHW" or conv.are_columns
+def runs_along_pixels(conv: Conv) -> bool:
+    """Decide whether lanes may run along pixels: where these are neighbours in memory, or channels fill few lanes."""
+    return conv.layout == "NCHW" or conv.are_columns or 2 * conv.o < conv.lanes
 
 
 def _declare_tile_and_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
     channels, pixels = {"lanes": CHANNELS}, {"lanes": PIXELS}
     widest = conv.vectors
-    if _both(conv):
+    if runs_along_pixels(conv):
         widest = max(widest, -(-conv.pixels[0] * conv.pixels[1] // conv.lanes))
-    cfg.define_knob("lanes", [*([] if conv.are_columns else [CHANNELS]), *([PIXELS] if _both(conv) else [])])
+    cfg.define_knob(
+        "lanes", [*([] if conv.are_columns else [CHANNELS]), *([PIXELS] if runs_along_pixels(conv) else [])]
+    )
     cfg.define_knob("vectors", [v for v in VECTORS if v <= widest])
     if not conv.are_columns:
         cfg.define_knob("tile_w", tile_widths(conv), when=channels)
         cfg.define_knob("tile_h", tile_sizes(conv.pixels[0], HEIGHTS), when=channels)
-    if _both(conv):
-        cfg.define_knob("tile_o", tile_sizes(conv.o, ROWS), when=pixels)
+    if runs_along_pixels(conv):
+        heights = tile_sizes(conv.o, ROWS)
+        if conv.are_columns:  # whose tiles are cut at the last channel
+            heights = [height for height in heights if height <= conv.o]
+        cfg.define_knob("tile_o", heights, when=pixels)
     # The copies that are made first, and their layouts.
     cfg.define_knob("pack_data", [*([] if conv.is_padded or conv.are_columns else [AS_IT_LIES]), *_copies(conv)])
-    if _both(conv) and conv.weights != PACKED:
+    if runs_along_pixels(conv) and conv.weights != PACKED:
         cfg.define_knob("pack_weights", [True, False])
 
 
@@ -133,7 +138,7 @@ def _declare_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
     _declare_place(cfg, "data_at", outer if heights[1:] else {})
     if conv.weights != PACKED:
         outer = {"order": CHANNELS_OUTSIDE, "block_o": panels[1:]}
-        outer |= {"pack_weights": True} if _both(conv) else {}
+        outer |= {"pack_weights": True} if runs_along_pixels(conv) else {}
         _declare_place(cfg, "weights_at", outer if panels[1:] else {})
 
 
@@ -150,7 +155,7 @@ def _declared(cfg: pb.TemplateConfig, *names: str) -> tuple[str, ...]:
 def _constrain_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Leave out register tiles that cannot be fast, whatever the rest of the configuration."""
     of_channels = frozenset() if conv.are_columns else channel_tiles(conv).tiles
-    of_pixels = pixel_tiles(conv) if _both(conv) else frozenset()
+    of_pixels = pixel_tiles(conv) if runs_along_pixels(conv) else frozenset()
     reads = _declared(cfg, "lanes", "vectors", "tile_w", "tile_h", "tile_o")
 
     def is_good(c: pb.Config) -> bool:
@@ -205,7 +210,7 @@ def _constrain_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
             reads=("lanes", "pack_data", "tile_h"),
             message="rows of tiles stick out only of a copy",
         )
-    if _both(conv):
+    if runs_along_pixels(conv):
         _constrain_lines(cfg, conv)
 
 
@@ -226,7 +231,12 @@ def _constrain_lines(cfg: pb.TemplateConfig, conv: Conv) -> None:
     elif not conv.are_columns:  # whose only tiles are those of pixels
         lanes = conv.lanes
         cfg.add_constraint(
-            lambda c: c["lanes"].val != PIXELS or lanes % c["tile_o"].val == 0 or c["tile_o"].val % lanes == 0,
+            lambda c: (
+                c["lanes"].val != PIXELS
+                or lanes % c["tile_o"].val == 0
+                or c["tile_o"].val % lanes == 0
+                or c["tile_o"].val == conv.o
+            ),
             reads=("lanes", "tile_o"),
             message="channels of a tile lie side by side in packed weights",
         )

@@ -1,4 +1,4 @@
-"""Implementations of operators by templates of other algorithms: for tasks of conv2d, Winograd's."""
+"""Implementations of operators by templates of other algorithms: for tasks of conv2d, Winograd's and im2col."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from functools import partial
 
 from pegbox.errors import TemplateError
 from pegbox.task import Task, create_task
-from pegbox.templates.conv_shape import PACKED
+from pegbox.templates.conv_shape import PACKED, conv_of
+from pegbox.templates.conv_space import runs_along_pixels
 from pegbox.templates.cook_toom import error_estimate
 from pegbox.templates.winograd_shape import WORST, winograd_of
 
@@ -14,6 +15,8 @@ _HOPELESS = 1.3
 """The largest ratio of the estimated cycles to those of the direct sum; both are off by some tenths."""
 _FLOP_PER_LANE = 4
 """Operations of a lane in a cycle: two multiply-adds."""
+_COPY = 8
+"""The multiply-adds that take as long as the copy of a vector of columns; 5 to 10 were measured."""
 
 
 def conv2d_winograd(task: Task, *, m: int = 0) -> Task | None:
@@ -39,3 +42,24 @@ def conv2d_winograd(task: Task, *, m: int = 0) -> Task | None:
 conv2d_winograd_2 = partial(conv2d_winograd, m=2)
 conv2d_winograd_4 = partial(conv2d_winograd, m=4)
 conv2d_winograd_6 = partial(conv2d_winograd, m=6)
+
+
+def conv2d_im2col(task: Task) -> Task | None:
+    """Make the task of a product with columns, for channels last that do not fill vectors.
+
+    Raises:
+        TemplateError: the direct sum has vectors along pixels, too, or takes no longer with vectors of channels.
+    """
+    if task.name != "conv2d":
+        return None
+    made = create_task("conv2d_im2col", kwargs=task.workload[1], target=task.target)
+    conv = conv_of(made)
+    direct = conv.vectors * conv.lanes * conv.inside(0) * conv.inside(1)
+    if runs_along_pixels(conv):
+        raise TemplateError("conv2d has vectors along pixels here, too, and copies each element once; use it")
+    if conv.o + _COPY > direct:
+        raise TemplateError(
+            f"a vector of pixels takes {conv.o} multiply-adds and a copy that is as long as {_COPY}, where vectors of "
+            f"channels take {direct:.0f}; use conv2d"
+        )
+    return made

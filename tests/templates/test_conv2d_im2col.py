@@ -14,7 +14,7 @@ from stage import SECOND
 
 import pegbox as pb
 from pegbox import te
-from pegbox.errors import TemplateError
+from pegbox.errors import ArgumentError, TemplateError
 from pegbox.task.task import Task
 from pegbox.templates import pack_weights
 from pegbox.testing import TemplateContract
@@ -149,12 +149,14 @@ def test_columns_of_strided_channels_are_read_from_phases(golden: Callable[[obje
     golden(task.show_ir(TILE))
 
 
-def test_an_image_that_needs_no_copy_is_read_as_it_is() -> None:
-    task = task_of((1, 3, 18, 18, 4, 3, 3), {"weights": "packed"}, AVX2)
-    assert "image" not in task.show_ir(TILE)
-    for change in ({"padding": 1}, {"stride": 2}, {"layout": "NHWC"}):
-        other = task_of((1, 3, 18, 18, 4, 3, 3), {"weights": "packed", **change}, AVX2)
-        assert "image" in other.show_ir(other.space.get(0))
+@pytest.mark.parametrize(
+    ("change", "copies"),
+    [({}, set()), ({"padding": 1}, {"image"}), ({"stride": 2}, {"image"}), ({"layout": "NHWC"}, {"data_turned"})],
+)
+def test_an_image_is_copied_where_something_moves(change: dict[str, Any], copies: set[str]) -> None:
+    task = task_of((1, 3, 18, 18, 4, 3, 3), {"weights": "packed", **change}, AVX2)
+    text = task.show_ir(task.space.get(0))
+    assert {name for name in ("image", "data_turned") if f"{name} = alloc" in text} == copies
 
 
 GOOD = {"N": 1, "C": 4, "H": 6, "W": 6, "O": 8, "KH": 3, "KW": 3}
@@ -174,3 +176,36 @@ GOOD = {"N": 1, "C": 4, "H": 6, "W": 6, "O": 8, "KH": 3, "KW": 3}
 def test_what_is_no_convolution_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(TemplateError, match=message):
         pb.create_task("conv2d_im2col", kwargs=GOOD | change)
+
+
+V4 = "llvm -mcpu=x86-64-v4 -num-cores 1"
+
+
+def direct(**change: Any) -> Task:
+    sizes = {"N": 1, "C": 64, "H": 28, "W": 28, "O": 17, "KH": 3, "KW": 3, "padding": 1, "layout": "NHWC"}
+    return pb.create_task("conv2d", kwargs=sizes | change, target=V4)
+
+
+def test_it_is_an_implementation_where_channels_last_do_not_fill_vectors() -> None:
+    for weights in ("", "packed"):
+        made = direct(weights=weights).with_implementations().tasks["conv2d_im2col"]
+        assert (made.name, made.workload[1]) == ("conv2d_im2col", direct(weights=weights).workload[1])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layout": "NCHW"}, "vectors along pixels here, too"),
+        ({"O": 3}, "vectors along pixels here, too"),
+        (
+            {"O": 30},
+            "30 multiply-adds and a copy that is as long as 8, where vectors of channels take 3[01]; use conv2d",
+        ),
+    ],
+)
+def test_it_is_none_where_the_direct_sum_takes_no_longer(change: dict[str, Any], message: str) -> None:
+    assert "conv2d_im2col" not in direct(**change).with_implementations().tasks
+    with pytest.raises(ArgumentError, match=message):
+        direct(**change).with_implementations(["conv2d_im2col"])
+    product = pb.create_task("matmul", (4, 4, 4), target=V4)
+    assert "conv2d_im2col" not in product.with_implementations().tasks
