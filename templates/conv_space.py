@@ -87,7 +87,7 @@ def _declare_tile_and_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
         cfg.define_knob("tile_h", tile_sizes(conv.pixels[0], HEIGHTS), when=channels)
     if runs_along_pixels(conv):
         heights = tile_sizes(conv.o, ROWS)
-        if conv.are_columns:  # whose tiles are cut at the last channel
+        if conv.weights == PACKED and conv.o in heights:  # a tile of all channels has one name
             heights = [height for height in heights if height <= conv.o]
         cfg.define_knob("tile_o", heights, when=pixels)
     # The copies that are made first, and their layouts.

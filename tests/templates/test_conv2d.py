@@ -51,6 +51,7 @@ class TestConv2dChannelsLast(TemplateContract):
         (1, 4, 6, 6, 17, 3, 3, 1, 1, 1, "NHWC"),
         (2, 3, 9, 11, 5, 5, 3, 2, (2, 1), 1, "NHWC", "HWIO", "float64"),
         (1, 5, 6, 7, 3, 1, 1, *NHWC, "OIHW"),
+        (1, 5, 6, 7, 7, 3, 3, 1, 1, 1, "NHWC", "packed"),
     )
     configs = 3
 
