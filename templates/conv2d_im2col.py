@@ -59,6 +59,7 @@ def conv2d_im2col(
     s = conv_pixels.schedule(cfg, product, stages)
     for tensor in (windows, columns, filters):
         s[tensor].compute_inline()
+    assert stages.copied is not None, "the columns are always copied"
     reader = s[stages.copied], s[stages.copied].op.axis[0]
     if conv.stride == (1, 1) and not conv.is_padded:
         s[image].compute_inline()
