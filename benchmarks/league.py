@@ -21,7 +21,7 @@ import math
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import metadata
@@ -30,7 +30,7 @@ from pathlib import Path
 import pegbox as pb
 from pegbox.codegen.targets.host import cpu_name, describe_host
 from pegbox.comparison import Comparison
-from pegbox.comparison.jsonform import run_from_json
+from pegbox.comparison.run_log import longest_runs
 from pegbox.comparison.runs import Run, Setup
 from pegbox.comparison.statistics import mann_whitney, median
 from pegbox.comparison.verdicts import LEVEL
@@ -115,25 +115,41 @@ def forget(folder: Path, tuner: str) -> None:
         log.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
 
 
+def reaches(run: Run, budget: int) -> bool:
+    """Test whether a run is as long as the budget; one that used up its space is as long as any."""
+    return len(run.curve) >= budget or run.stopped_because != "trials"
+
+
 @dataclass(frozen=True)
 class League:
-    """The comparisons of one part of the page, one for each suite, of the same tuners."""
+    """The comparisons of one part of the page, one for each suite, of the same tuners.
+
+    A tuner may have more seeds of short runs than of long ones: at each budget, the runs count that reach it.
+    """
 
     reports: dict[str, Comparison]
 
     @cached_property
-    def scores(self) -> dict[int, dict[str, dict[tuple[str, str], float]]]:
-        """Return the scores of each tuner at each budget, by suite and space."""
-        found: dict[int, dict[str, dict[tuple[str, str], float]]] = {}
+    def at(self) -> dict[int, dict[str, Comparison]]:
+        """The comparisons of the runs that reach each budget, by suite."""
+        found: dict[int, dict[str, Comparison]] = {}
         for budget in BUDGETS:
-            held = found[budget] = defaultdict(dict)
+            found[budget] = {}
             for suite, report in self.reports.items():
-                long = [tuner for tuner in report.setup.tuners if self.trials[tuner] >= budget]
-                if not long:
-                    continue
-                runs = tuple(run for run in report.runs if run.tuner in long)
-                setup = replace(report.setup, tuners=tuple(long), planned=len(runs))
-                for score in Comparison(setup, runs).aggregate(budget).scores:
+                runs = tuple(run for run in report.runs if reaches(run, budget))
+                tuners = tuple(tuner for tuner in report.setup.tuners if any(run.tuner == tuner for run in runs))
+                if runs:
+                    found[budget][suite] = Comparison(replace(report.setup, tuners=tuners, planned=len(runs)), runs)
+        return found
+
+    @cached_property
+    def scores(self) -> dict[int, dict[str, dict[tuple[str, str], float]]]:
+        """The scores of each tuner at each budget, by suite and space."""
+        found: dict[int, dict[str, dict[tuple[str, str], float]]] = {}
+        for budget, reports in self.at.items():
+            held = found[budget] = defaultdict(dict)
+            for suite, report in reports.items():
+                for score in report.aggregate(budget).scores:
                     held[score.tuner] |= {(suite, one.space): one.score for one in score.spaces}
         return found
 
@@ -142,22 +158,18 @@ class League:
         return list(dict.fromkeys(run.tuner for report in self.reports.values() for run in report.runs))
 
     @cached_property
-    def trials(self) -> dict[str, int]:
-        """The trials of each tuner's shortest run; a run that used up its space is as long as any."""
-        lengths: dict[str, list[int]] = {tuner: [max(BUDGETS)] for tuner in self.tuners}
+    def seeds(self) -> dict[int, dict[str, int]]:
+        """The median number of seeds on the spaces of each tuner at each budget; none where not all reach it."""
+        counts: dict[int, dict[str, list[int]]] = {budget: defaultdict(list) for budget in BUDGETS}
         for report in self.reports.values():
-            for run in report.runs:
-                if run.stopped_because == "trials":
-                    lengths[run.tuner].append(len(run.curve))
-        return {tuner: min(held) for tuner, held in lengths.items()}
-
-    def seeds(self) -> dict[str, tuple[int, int]]:
-        """Return, for each tuner, the spaces with runs, and the median number of seeds on them."""
-        counts: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
-        for suite, report in self.reports.items():
-            for run in report.runs:
-                counts[run.tuner][suite, run.task] += 1
-        return {tuner: (len(held), int(statistics.median(held.values()))) for tuner, held in counts.items()}
+            for task in report.tasks:
+                for tuner, runs in report.runs_of(task.name).items():
+                    for budget in BUDGETS:
+                        counts[budget][tuner].append(sum(reaches(run, budget) for run in runs))
+        return {
+            budget: {tuner: int(statistics.median(some)) for tuner, some in held.items() if all(some)}
+            for budget, held in counts.items()
+        }
 
     def overheads(self) -> dict[str, float]:
         """Return, for each tuner, the median over the spaces of its own milliseconds for each trial."""
@@ -177,25 +189,17 @@ def league_of(folder: Path, suites: Sequence[str], tuners: Sequence[str], experi
     reports = {}
     for suite in suites:
         log = log_of(folder, suite, experience)
-        runs = longest(run for line in lines_of(log) if (run := run_from_json(line["run"])).tuner in tuners)
+        if not log.is_file():
+            continue
+        opened = setup_of(suite, log, experience)
+        runs = [run for run in longest_runs(log, opened, BUDGETS) if run.tuner in tuners]
         if not runs:
             continue
         there = [tuner for tuner in tuners if any(run.tuner == tuner for run in runs)]
         seeds = tuple(sorted({run.seed for run in runs}))
-        opened = setup_of(suite, log, experience)
         setup = replace(opened, tuners=tuple(there), seeds=seeds, planned=len(runs))
         reports[suite] = Comparison(setup, tuple(runs))
     return League(reports)
-
-
-def longest(runs: Iterable[Run]) -> list[Run]:
-    """Return the longest run of each tuner and seed on each space, and of equal ones the last: spaces may change."""
-    found: dict[tuple[str, str, int], Run] = {}
-    for run in runs:
-        key = run.task, run.tuner, run.seed
-        if key not in found or len(run.curve) >= len(found[key].curve):
-            found[key] = run
-    return list(found.values())
 
 
 def setup_of(suite: str, log: Path, experience: bool) -> Setup:
@@ -243,7 +247,7 @@ class Duel:
 def duel(league: League, first: str, second: str, budget: int) -> Duel:
     """Compare two tuners by their best costs after `budget` trials."""
     lost = significant = spaces = 0
-    for report in league.reports.values():
+    for report in league.at[budget].values():
         for _, mine, other in on_equal_terms(report, first, second):
             ours, theirs = ([run.best_after(budget) for run in runs] for runs in (mine, other))
             spaces += 1
@@ -279,7 +283,8 @@ def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str
         "  trials, and then over the spaces. A tuner that is worse than random search is below 0.",
         "  Scores are over all seeds of a tuner and the spaces that it has runs on; those of fewer seeds or spaces",
         "  are not comparable with those of more. The bar below compares on the spaces that both tuners have.",
-        "  A dash: the runs of a slow tuner end before that budget.",
+        "  Where short runs have more seeds than long ones, the numbers are those at each budget. A dash: the runs of",
+        "  a slow tuner end before that budget.",
         "- Every tuner has its own defaults. [Optimizers of other libraries](tuners.md#optimizers-of-other-libraries)",
         "  see the knobs alone: no features of programs, no experience.",
         "",
@@ -302,27 +307,33 @@ def versions(tuners: Sequence[str]) -> list[str]:
     return [f"{package} {metadata.version(package)}" for package in sorted(packages - {None})]
 
 
+def numbers(counts: Sequence[int]) -> str:
+    """Write the counts at the budgets, or the one that all of them have."""
+    return str(counts[0]) if len({*counts}) == 1 else ", ".join(map(str, counts))
+
+
 def part(league: League) -> list[str]:
     """Write a table of tuners: scores at each budget, and the milliseconds that each takes for a trial."""
-    seeds, overheads = league.seeds(), league.overheads()
-    scores = league.scores
+    seeds, overheads, scores = league.seeds, league.overheads(), league.scores
     lines = [
         f"| tuner | {' | '.join(f'{budget} trials' for budget in BUDGETS)} | spaces × seeds | ms a trial |",
         f"| --- |{' --- |' * len(BUDGETS)} --- | --- |",
     ]
 
+    def reached(tuner: str) -> list[int]:
+        return [budget for budget in BUDGETS if tuner in seeds[budget]]
+
     def mean(tuner: str, budget: int) -> float:
-        held = scores[budget].get(tuner, {})
-        return statistics.fmean(held.values()) if held else math.nan
+        return statistics.fmean(scores[budget][tuner].values())
 
     def rank(tuner: str) -> tuple[int, float]:
-        last = max(budget for budget in BUDGETS if budget <= league.trials[tuner])
+        last = max(reached(tuner))
         return -last, -mean(tuner, last)
 
     for tuner in sorted(league.tuners, key=rank):
-        cells = [f"{mean(tuner, budget):.3f}" if tuner in scores[budget] else "–" for budget in BUDGETS]
-        held, count = seeds[tuner]
-        lines.append(f"| `{tuner}` | {' | '.join(cells)} | {held} × {count} | {overheads[tuner]:.1f} |")
+        cells = [f"{mean(tuner, budget):.3f}" if tuner in seeds[budget] else "–" for budget in BUDGETS]
+        held = f"{len(scores[BUDGETS[0]][tuner])} × {numbers([seeds[budget][tuner] for budget in reached(tuner)])}"
+        lines.append(f"| `{tuner}` | {' | '.join(cells)} | {held} | {overheads[tuner]:.1f} |")
     return [*lines, ""]
 
 
@@ -338,21 +349,22 @@ def bar(league: League) -> list[str]:
         f"| beaten by | seeds | {' | '.join(f'at {budget}' for budget in BUDGETS)} |",
         f"| --- | --- |{' --- |' * len(BUDGETS)}",
     ]
-    seeds = league.seeds()
     for tuner in league.tuners:
         if tuner == DEFAULT:
             continue
-        cells = []
+        cells, shared = [], []
         for budget in BUDGETS:
-            if budget > league.trials[tuner]:
+            seeds = league.seeds[budget]
+            if tuner not in seeds or DEFAULT not in seeds:
                 cells.append("–")
                 continue
+            shared.append(min(seeds[tuner], seeds[DEFAULT]))
             mine, other, _ = paired(league, DEFAULT, tuner, budget)
             found = duel(league, DEFAULT, tuner, budget)
             higher = "" if mine >= other else f", score {mine:.3f} : {other:.3f}"
             good = mine >= other and found.lost <= found.spaces / 5
             cells.append(f"{found}{higher} {'✓' if good else '✗'}")
-        lines.append(f"| `{tuner}` | {min(seeds[DEFAULT][1], seeds[tuner][1])} | {' | '.join(cells)} |")
+        lines.append(f"| `{tuner}` | {numbers(shared)} | {' | '.join(cells)} |")
     return [*lines, ""]
 
 

@@ -10,20 +10,19 @@ import json
 import os
 import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pegbox.checks import check_path
+from pegbox.comparison.experiment import Experiment, RunSpec
 from pegbox.comparison.jsonform import finite, run_from_json, run_to_json
-from pegbox.comparison.runs import Run
+from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.digest import sha256
 from pegbox.errors import RecordError
 from pegbox.output import MAKE_ROOM, Content, check_output
 from pegbox.records.document import NotJson, read_document
 from pegbox.records.journal import RecordWarning
-
-if TYPE_CHECKING:
-    from pegbox.comparison.experiment import Experiment, RunSpec
 
 LOG = Content("a log of runs, as compare(log=...) writes", re.compile(rb'\s*\{\s*"key"\s*:'))
 
@@ -37,7 +36,12 @@ class RunLog:
     def __init__(self, path: str | os.PathLike[str], experiment: Experiment) -> None:
         self.path = check_path("log", path)
         check_output(self.path, LOG)
-        self._keys = {spec: _key(experiment, spec) for task in experiment.benchmarks for spec in experiment.specs(task)}
+        plan = experiment.plan
+        self._keys = {
+            spec: _key(benchmark.info, spec, plan.trials, plan.start, plan.experience, plan.batch_size)
+            for task, benchmark in experiment.benchmarks.items()
+            for spec in experiment.specs(task)
+        }
         self._runs = dict(_read(self.path))
 
     def find(self, spec: RunSpec) -> Run | None:
@@ -58,12 +62,29 @@ class RunLog:
             raise RecordError(f"cannot write to the log {str(self.path)!r}: {error.strerror}; {MAKE_ROOM}") from error
 
 
-def _key(experiment: Experiment, spec: RunSpec) -> str:
+def longest_runs(path: str | os.PathLike[str], setup: Setup, budgets: Sequence[int]) -> list[Run]:
+    """Return, of each tuner and seed on each task of the setup, the longest run in the log at `path`.
+
+    The runs are those that comparisons with this setup would find in place of making them, with any of the `budgets`
+    of trials: a run on a task whose content has changed since is left out, however long. Raises as `RunLog` does.
+    """
+    infos = {task.name: task for task in setup.tasks}
+    found: dict[RunSpec, Run] = {}
+    runs = _read(check_path("log", path))
+    for spec in dict.fromkeys(RunSpec(run.task, run.tuner, run.seed) for run in runs.values() if run.task in infos):
+        for trials in sorted(budgets):
+            key = _key(infos[spec.task], spec, trials, setup.start, setup.experience)
+            if key in runs:
+                found[spec] = runs[key]
+    return list(found.values())
+
+
+def _key(
+    info: TaskInfo, spec: RunSpec, trials: int, start: int, experience: bool, batch_size: int | None = None
+) -> str:
     """Compute the key of a run: the content of its problem, the tuner's name, and the settings that change a run."""
-    plan, info = experiment.plan, experiment.benchmarks[spec.task].info
     content = info.digest or f"{info.target} {info.host} {info.configurations}"
-    settings = [plan.trials, plan.start, plan.experience, plan.batch_size]
-    text = json.dumps([spec.task, content, spec.tuner, spec.seed, settings])
+    text = json.dumps([spec.task, content, spec.tuner, spec.seed, [trials, start, experience, batch_size]])
     return str(sha256(text.encode()).hexdigest())[:32]
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import pegbox as pb
 from pegbox.comparison import Comparison, compare
-from pegbox.comparison.run_log import RunLog
+from pegbox.comparison.run_log import RunLog, longest_runs
 from pegbox.errors import ArgumentError, ComparisonError, RecordError, UnknownName
 from pegbox.records.journal import RecordWarning
 from pegbox.search.testing import small_space
@@ -165,6 +165,19 @@ def test_other_settings_or_content_are_other_runs(tmp_path: Path) -> None:
     made_now: list[int] = []
     made(["random"], tasks=other, log=log, on_run=lambda run, *_: made_now.append(run.seed))
     assert made_now == [0, 1]
+
+
+def test_of_the_runs_of_todays_content_the_longest_are_kept(tmp_path: Path) -> None:
+    log = tmp_path / "runs.jsonl"
+    made(["random"], log=log, trials=9)
+    problem = suite().problems[1]
+    changed = Suite("pair", (suite().problems[0], Problem("hill", problem.task, "another digest")))
+    for trials in (5, 7):
+        report = made(["random"], tasks=changed, log=log, trials=trials)
+    runs = longest_runs(log, report.setup, (5, 7, 9))
+    lengths = {(run.task, run.seed): len(run.curve) for run in runs}
+    assert lengths == {("bowl", 0): 9, ("bowl", 1): 9, ("hill", 0): 7, ("hill", 1): 7}
+    assert longest_runs(tmp_path / "none.jsonl", report.setup, (5, 7, 9)) == []
 
 
 def test_a_torn_line_is_skipped_and_the_next_one_is_whole(tmp_path: Path) -> None:
