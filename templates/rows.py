@@ -18,9 +18,10 @@ from pegbox import te
 from pegbox.codegen import Target, lanes_of
 from pegbox.compute import ComputeOp, Tensor, body_loads, body_parts, count_flop, post_order
 from pegbox.errors import TemplateError
-from pegbox.expr import BITS, SLOW, Buffer, Call, linear, nbytes, walk
-from pegbox.task import ComputeDAG, Space
+from pegbox.expr import SLOW, Buffer, Call, linear, nbytes, walk
+from pegbox.task import Space
 from pegbox.templates import threads
+from pegbox.templates.tensor_space import TensorSpace
 
 _ROWS = (1, 2, 4, 8, 16)
 _BYTES = 1 << 10, 1 << 13
@@ -98,24 +99,7 @@ class RowGenerator:
         Raises:
             TemplateError: it has several outputs, reduces something else than rows, or a row needs several of a stage.
         """
-        return RowSpace(tuple(tensors), rows_of(tensors))
-
-
-@dataclass(frozen=True)
-class RowSpace:
-    """The space of a computation by rows, `tensors` its arguments."""
-
-    tensors: tuple[Tensor, ...]
-    rows: Rows
-
-    @property
-    def source(self) -> str:
-        """The computation: records of another one are refused."""
-        return str(ComputeDAG(self.tensors))
-
-    def __call__(self, cfg: pb.TemplateConfig) -> tuple[te.TESchedule, Sequence[Tensor]]:
-        declare(cfg, self.rows)
-        return schedule(cfg, self.rows), self.tensors
+        return TensorSpace(tuple(tensors), rows_of(tensors), declare, schedule)
 
 
 # Analysis ------------------------------------------------------------------------------------------------------------
@@ -227,8 +211,7 @@ def _row_counts(found: Rows) -> list[int]:
 
 def _lanes(cfg: pb.TemplateConfig, found: Rows) -> int:
     """Return the lanes of the widest type."""
-    dtypes = {tensor.dtype for op in found.stored for tensor in op.outputs}
-    return lanes_of(cfg.target, max(dtypes, key=lambda dtype: BITS[dtype]))
+    return lanes_of(cfg.target, *(tensor.dtype for op in found.stored for tensor in op.outputs))
 
 
 # Schedule ------------------------------------------------------------------------------------------------------------
