@@ -31,6 +31,7 @@ CASES: dict[str, tuple[tuple[Any, ...], ...]] = {
         (2, 5, 6, 7, "float64"),
         (2, 5, 6, 37, "float32", "packed"),
     ),
+    "matmul_strassen": ((33, 21, 50), (5, 7, 3, "float64")),
     "attention": (
         (1, 2, 7, 33, 16),
         (2, 4, 9, 40, 9, 2, True),
