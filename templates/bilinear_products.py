@@ -144,8 +144,8 @@ def good_shapes(p: BilinearProducts) -> frozenset[Shape]:
 
 
 def _shapes(p: BilinearProducts) -> Iterable[Shape]:
-    runs = p.count // p.run
-    wanted = [tiles for tiles in p.blocks if p.run <= tiles <= p.count] or [p.run]
+    runs, of_core = p.count // p.run, -(-p.count // p.target.num_cores)
+    wanted = [tiles for tiles in p.blocks if p.run <= tiles <= of_core] or [p.run]
     blocks = {p.run * -(-runs // -(-p.count // tiles)) for tiles in wanted}
     for tiles in blocks:
         for rows in ROWS:
@@ -156,7 +156,7 @@ def _shapes(p: BilinearProducts) -> Iterable[Shape]:
 
 
 def _cost(p: BilinearProducts, shape: Shape) -> float:
-    """Estimate the half cycles of a step of the reduction for all rows and columns.
+    """Estimate the half cycles of a step of the reduction for all rows and columns, on the core that has the most.
 
     Weights that the second cache does not hold come from the last one for each block.
     """
@@ -173,7 +173,9 @@ def _cost(p: BilinearProducts, shape: Shape) -> float:
 
     is_near = p.weight_bytes <= p.target.caches.l2 // 2
     weights = 0.0 if is_near else 2 * p.vectors * p.lanes * p.itemsize / WEIGHT_BYTES
-    return sum(count * (of_block(tiles) + weights) for tiles, count in parts(p.count, shape.tiles))
+    cost = sum(count * (of_block(tiles) + weights) for tiles, count in parts(p.count, shape.tiles))
+    blocks = -(-p.count // shape.tiles)
+    return cost * -(-blocks // p.target.num_cores) / blocks
 
 
 def _is_block_of(p: BilinearProducts, vectors: int, block: int) -> bool:

@@ -15,6 +15,7 @@ def pegbox_register_templates() -> dict[str, str]:
         "batch_matmul": "pegbox.templates.batch_matmul:batch_matmul",
         "conv2d": "pegbox.templates.conv2d:conv2d",
         "conv2d_winograd": "pegbox.templates.conv2d_winograd:conv2d_winograd",
+        "conv2d_im2col": "pegbox.templates.conv2d_im2col:conv2d_im2col",
         "depthwise_conv2d": "pegbox.templates.depthwise_conv2d:depthwise_conv2d",
         "group_conv2d": "pegbox.templates.group_conv2d:group_conv2d",
         "attention": "pegbox.templates.attention:attention",
@@ -40,7 +41,7 @@ def pegbox_register_node_tasks() -> dict[str, str]:
 
 @hookimpl
 def pegbox_register_implementations() -> dict[str, str]:
-    names = ("conv2d_winograd", *(f"conv2d_winograd_{m}" for m in (2, 4, 6)), "matmul_strassen")
+    names = ("conv2d_im2col", "conv2d_winograd", *(f"conv2d_winograd_{m}" for m in (2, 4, 6)), "matmul_strassen")
     return {name: f"pegbox.templates.implementations:{name}" for name in names}
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pegbox.task import Task
     from pegbox.templates.matmul_arguments import Product
 
-_CONVOLUTIONS = ("conv2d", "conv2d_winograd", "group_conv2d")
+_CONVOLUTIONS = ("conv2d", "conv2d_im2col", "conv2d_winograd", "group_conv2d")
 _TEMPLATES = ("batch_matmul", "matmul", "matmul_strassen", *_CONVOLUTIONS)
 
 
