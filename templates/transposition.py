@@ -16,10 +16,11 @@ from pegbox import te
 from pegbox.codegen import Target, lanes_of
 from pegbox.compute import ComputeOp, Tensor, body_loads, count_flop, flat_index
 from pegbox.errors import TemplateError
-from pegbox.expr import BITS, Linear, linear
-from pegbox.task import ComputeDAG, Space
+from pegbox.expr import Linear, linear
+from pegbox.task import Space
 from pegbox.templates import threads
 from pegbox.templates.register_tile import write_out
+from pegbox.templates.tensor_space import TensorSpace
 
 _TILES = (4, 2, 1)
 """The vectors that a tile reads of a row: longer pieces of a row suit caches, whose rows are far apart."""
@@ -72,24 +73,7 @@ class TranspositionGenerator:
         Raises:
             TemplateError: something is reduced, there are several stages, or inputs have the output's order.
         """
-        return TranspositionSpace(tuple(tensors), crossing_of(tensors))
-
-
-@dataclass(frozen=True)
-class TranspositionSpace:
-    """The space of a computation whose inputs have another order than the output, `tensors` its arguments."""
-
-    tensors: tuple[Tensor, ...]
-    crossing: Crossing
-
-    @property
-    def source(self) -> str:
-        """The computation: records of another one are refused."""
-        return str(ComputeDAG(self.tensors))
-
-    def __call__(self, cfg: pb.TemplateConfig) -> tuple[te.TESchedule, Sequence[Tensor]]:
-        _declare(cfg, self.crossing)
-        return _schedule(cfg, self.crossing), self.tensors
+        return TensorSpace(tuple(tensors), crossing_of(tensors), _declare, _schedule)
 
 
 def crossing_of(tensors: Sequence[Tensor]) -> Crossing:
@@ -137,12 +121,27 @@ def _declare(cfg: pb.TemplateConfig, found: Crossing) -> None:
     cfg.prefer_first()
     moves = _MOVE * math.prod(axis.extent for axis in found.out.axis)
     threads.declare(cfg, max(count_flop(found.out.outputs), moves))
+    if cfg.target.num_cores > 1:
+        teams = [name for name in ("threads",) if name in cfg.space.knobs]
+        cfg.add_constraint(
+            lambda c: any(c[name].val == 1 for name in teams) or _shared(found, lanes, c) >= cfg.target.num_cores,
+            reads=("steps", "order", *teams),
+            message="each thread has a tile",
+        )
+
+
+def _shared(found: Crossing, lanes: int, c: pb.Config) -> int:
+    """Count the iterations that threads share: of the loops around tiles if they are enough, else rows of tiles."""
+    extents = [run.extent for run in found.runs]
+    down, across = -(-extents[found.down] // c["steps"].val), -(-extents[-1] // lanes)
+    around = math.prod(extents) // (extents[found.down] * extents[-1])
+    return max(around, down if c["order"].val == "across" else across)
 
 
 def _lanes(cfg: pb.TemplateConfig, found: Crossing) -> int:
     """Return the lanes of the widest type, at most `_MOST_STEPS`, so that no tile is wider than high."""
-    dtypes = {tensor.dtype for tensor in (*found.out.outputs, *found.out.inputs)}
-    return min(lanes_of(cfg.target, max(dtypes, key=lambda dtype: BITS[dtype])), _MOST_STEPS)
+    tensors = (*found.out.outputs, *found.out.inputs)
+    return min(lanes_of(cfg.target, *(tensor.dtype for tensor in tensors)), _MOST_STEPS)
 
 
 def _schedule(cfg: pb.TemplateConfig, found: Crossing) -> te.TESchedule:

@@ -55,6 +55,8 @@ def nest_of_stages(schedule: TESchedule, args: Sequence[Tensor]) -> Nest:
         if id(stage) in ops:
             placed[id(stage)] = _place(stage, ops[id(stage)], placed)
     found = [s for stage in schedule.stages if id(stage) in ops for s in placed[id(stage)].statements]
+    if others := _merged_loops(schedule, placed):
+        found = [statement.joined(others) for statement in found]
     return Nest(tuple(found), tuple(t.buffer for t in args))
 
 
@@ -124,6 +126,26 @@ def _narrow(
         if first is not None:
             extents[iv] = least(whole, high - low + 1)
             bases[iv] = Sum(first.terms, low)
+
+
+def _merged_loops(schedule: TESchedule, placed: Mapping[int, _Placed]) -> dict[Loop, Loop]:
+    """Find the loop that runs in the place of each loop that is merged with others."""
+    others: dict[Loop, Loop] = {}
+    for stage in schedule.stages:
+        for step in stage.steps.values():
+            if step.primitive == "merge":
+                loop, other, other_loop = step.args
+                for one, two in zip(_path_to(loop, stage, placed), _path_to(other_loop, other, placed), strict=False):
+                    kept, left = others.get(two, two), others.get(one, one)
+                    others |= {each: kept for each in (one, *others) if others.get(each, each) is left}
+    return {loop: other for loop, other in others.items() if loop is not other}
+
+
+def _path_to(loop: IterVar, stage: Stage, placed: Mapping[int, _Placed]) -> tuple[Loop, ...]:
+    """Return the loops around a stage's loop, and this; empty where it is not there, which lowering refuses."""
+    found = placed.get(id(stage))
+    last = None if found is None else found.by_var.get(loop)
+    return () if found is None or last is None else found.path[: found.path.index(last) + 1]
 
 
 def _loops(stage: Stage, extents: Mapping[IterVar, Quantity]) -> tuple[dict[IterVar, Loop], dict[IterVar, Sum]]:

@@ -7,7 +7,7 @@ here they differ from one configuration to the next.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -192,19 +192,30 @@ def _step_of(atom: Atom, loop: Loop) -> Quantity:
 
 def fixed(value: Sum, outer: Set[Loop]) -> Sum:
     """Fix all loops but those in `outer` at their first iteration."""
+    return _with_loops(value, lambda loop: loop if loop in outer else None)
+
+
+def joined(value: Sum, others: Mapping[Loop, Loop]) -> Sum:
+    """Let other loops run in the place of some."""
+    return _with_loops(value, lambda loop: others.get(loop, loop))
+
+
+def _with_loops(value: Sum, of: Callable[[Loop], Loop | None]) -> Sum:
+    """Put the loops that a function gives in the place of loops; None for the first iteration."""
     result = Sum((), value.const)
     for atom, coefficient in value.terms:
-        result = result.plus(_fixed_atom(atom, outer), coefficient)
+        result = result.plus(_atom_with_loops(atom, of), coefficient)
     return result
 
 
-def _fixed_atom(atom: Atom, outer: Set[Loop]) -> Sum:
+def _atom_with_loops(atom: Atom, of: Callable[[Loop], Loop | None]) -> Sum:
     match atom:
         case Loop():
-            return Sum(((atom, 1),)) if atom in outer else Sum(())
+            found = of(atom)
+            return Sum(()) if found is None else Sum(((found, 1),))
         case IndexDivision(op, value, divisor):
-            return digit(op, fixed(value, outer), divisor)
+            return digit(op, _with_loops(value, of), divisor)
         case IndexChoice(values):
-            return Sum(((IndexChoice(tuple(fixed(each, outer) for each in values)), 1),))
+            return Sum(((IndexChoice(tuple(_with_loops(each, of) for each in values)), 1),))
         case _:
             return Sum(((atom, 1),))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pegbox.compute.flop import operations
 from pegbox.expr.nodes import Buffer, Load, Var
 from pegbox.expr.visit import loads
 from pegbox.features.circular_buffers import rolled_extents
-from pegbox.features.index import Loop, Sum, index_of
+from pegbox.features.index import Loop, Sum, index_of, joined
 from pegbox.features.symbol import Quantity, product
 from pegbox.features.traced import quantity
 from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, Function, If, Seq, Stmt, Store
@@ -46,6 +46,18 @@ class Statement:
     @property
     def written(self) -> list[Buffer]:
         return [access.buffer for access in self.accesses if access.is_write]
+
+    def joined(self, others: Mapping[Loop, Loop]) -> Statement:
+        """Let other loops run in the place of some."""
+        return replace(
+            self,
+            loops=tuple(others.get(loop, loop) for loop in self.loops),
+            iters=tuple((joined(value, others), extent) for value, extent in self.iters),
+            accesses=tuple(
+                replace(access, indices=tuple(joined(index, others) for index in access.indices))
+                for access in self.accesses
+            ),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -13,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import with_checked_keywords
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, SpaceError
+from pegbox.graph.graph import Array, Graph, Value
 from pegbox.model.display import model_progress
-from pegbox.model.finals import LEAD, Finalist, Finals, finalists_of_tasks
+from pegbox.model.final_rounds import FinalRounds
 from pegbox.model.index_inputs import index_inputs
 from pegbox.model.latency import Latency
 from pegbox.model.memory import bytes_between_calls
 from pegbox.model.model import Model, ModelLike, as_models, machine_of
-from pegbox.model.model_task import ModelTask, model_tasks
-from pegbox.model.result import ModelResult, fastest_of
+from pegbox.model.model_task import model_tasks
+from pegbox.model.node_task import NodeTask
+from pegbox.model.result import ModelResult
 from pegbox.model.selection import Knowledge
 from pegbox.model.variant_choice import VariantChoice
 from pegbox.operators.kernel_library import StoreLike, held_store
@@ -37,7 +37,6 @@ from pegbox.task.task import Task
 
 if TYPE_CHECKING:
     from pegbox.measure.runners.runner import RunnerLike
-    from pegbox.store import TuningStore
 
 
 @with_checked_keywords
@@ -105,16 +104,8 @@ def tune_model(
     latency = replace(Latency.of(variants, tasks), decided=_decided(choices, knowledge))
     leaders = [(tasks[number], place) for (number, place), *_ in latency.searches]
     implementations = [(task.implementations[place], task.constants) for task, place in leaders]
+    task_options = list(_task_options(implementations, graphs))
     searched = [made.task for made, _ in implementations]
-    flushed = max(map(bytes_between_calls, graphs))
-    task_options = [
-        {
-            "flush_cache": flushed,
-            "fresh_inputs": made.fresh_inputs(constants),
-            **({"inputs": indices} if (indices := index_inputs(made, constants)) else {}),
-        }
-        for made, constants in implementations
-    ]
     scheduler = TaskScheduler(searched, tuner=tuner, seed=seed, records=records, resume=records is not None)
     for each, can_wait in zip(scheduler.progress, latency.of_other_variants, strict=True):
         each.can_wait = can_wait
@@ -138,7 +129,7 @@ def tune_model(
             shown.close()
 
     if reason != "interrupted" and any(each.trials for each in scheduler.sessions.values()):
-        _run_finals(tasks, latency, scheduler, choices, journal, kept)
+        FinalRounds(tasks, latency, scheduler, choices, journal, kept).run()
         latency = replace(latency, decided=_decided(choices, knowledge))
     held = tuple(map(tuple, scheduler.records))
     found = History([record for each in held for record in each], source="this search")
@@ -146,59 +137,21 @@ def tune_model(
     return ModelResult(tuple(listed), reason, tuple(tasks), held, latency, Knowledge.of(found, kept), whole)
 
 
-def _run_finals(
-    tasks: Sequence[ModelTask],
-    latency: Latency,
-    scheduler: TaskScheduler,
-    choices: Sequence[VariantChoice],
-    journal: Journal | None,
-    store: TuningStore | None,
-) -> None:
-    """Record which finalists are the fastest in the best two variants of each model, and which variant as a whole."""
-    finals = Finals(tasks)
-    settled: dict[int, Finalist] = {}
-    places = {pair: number for number, each in enumerate(latency.searches) for pair in each}
-    held = latency.by_task(scheduler.records)
-    seconds = [math.inf if (each := fastest_of(records)) is None else each.cost for records in held]
-    candidates = latency.candidates(seconds)
-    for numbers in zip_longest(*candidates):  # the chosen variants come before their challengers
-        ready = [
-            None if number is None or any(seconds[task] == math.inf for task in calls[number]) else number
-            for number, calls in zip(numbers, latency.variants, strict=True)
-        ]
-        graphs = [each.graph(number) for each, number in zip(choices, ready, strict=True) if number is not None]
-        finalists = finalists_of_tasks(held, latency.calls_of(ready, len(tasks)), seconds)
-        finalists |= {number: [settled[number]] for number in finalists if number in settled}
-        winners = finals.fastest_kernels(graphs, finalists)
-        now = time.time()  # of all: tasks may share a search
-        for number, finalist in winners.items():
-            if len(finalists[number]) > 1:
-                record = finalist.chosen(now)
-                scheduler.add(places[number, finalist.number], record)
-                if store is not None:
-                    store.keep(record)
-        settled |= winners
-    for number, (choice, pair) in enumerate(zip(choices, candidates, strict=True)):
-        if len(pair) > 1 and all(task in settled for each in pair for task in latency.variants[number][each]):
-            _run_variants(finals, choice, pair, settled, journal, store)
+def _task_options(
+    implementations: Sequence[tuple[NodeTask, Mapping[Value, Array]]], graphs: Sequence[Graph]
+) -> Iterator[dict[str, Any]]:
+    """Yield the options with which each implementation is measured as in a model.
 
-
-def _run_variants(
-    finals: Finals,
-    choice: VariantChoice,
-    pair: Sequence[int],
-    kernels: Mapping[int, Finalist],
-    journal: Journal | None,
-    store: TuningStore | None,
-) -> None:
-    """Record which of two variants of a model is faster as a whole: the first, unless the other one is ahead."""
-    first, other = spent = finals.seconds_of_graphs(list(map(choice.graph, pair)), kernels)
-    made = choice.add(dict(zip(pair, spent, strict=True)), pair[other < (1 - LEAD) * first])
-    if journal is not None:
-        for record in made:
-            journal.append(record)
-    if store is not None:
-        store.keep(made[-1])
+    Args:
+        implementations: with the constants of their nodes.
+        graphs: those that are searched.
+    """
+    flushed = max(map(bytes_between_calls, graphs))
+    for made, constants in implementations:
+        options: dict[str, Any] = {"flush_cache": flushed, "fresh_inputs": made.fresh_inputs(constants)}
+        if indices := index_inputs(made, constants):
+            options["inputs"] = indices
+        yield options
 
 
 def _decided(choices: Sequence[VariantChoice], knowledge: Knowledge) -> tuple[int | None, ...]:

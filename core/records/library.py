@@ -20,7 +20,7 @@ from pegbox.errors import PegboxError, PluginError, RecordError, SpaceError, Unk
 from pegbox.hooks import registry
 from pegbox.records.history import check_target, is_of_other_code, without_namesakes
 from pegbox.records.journal import Journal, RecordWarning
-from pegbox.records.record import FUNCTION, VARIANT, Record, call, plain
+from pegbox.records.record import FUNCTION, Record, call, plain
 from pegbox.records.recorded_space import RecordedSpace, latest_results
 from pegbox.shown import value_text
 from pegbox.space import Config
@@ -221,7 +221,7 @@ def _of_one_workload(
         args = tuple(check_list("args", args, "the template's arguments as a list or tuple", error=RecordError))
     if not records:
         raise RecordError(f"{source!r} holds no records")
-    kept = [record for record in records if record.name != VARIANT or record.target == FUNCTION]
+    kept = [record for record in records if not record.of_model]
     if not kept:
         held = _listed(record.described for record in records)
         raise RecordError(f"{source!r} holds no trials of a task, only seconds of whole models: {held}")

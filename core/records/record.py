@@ -146,6 +146,11 @@ class Record:
         return self.result.cost
 
     @property
+    def of_model(self) -> bool:
+        """True where the seconds are those of a whole model in one of its variants, so that this is not a trial."""
+        return self.name == VARIANT and self.target != FUNCTION
+
+    @property
     def emulated(self) -> bool:
         """True where the seconds are those of an emulator, which show nothing about a processor."""
         return self.host.startswith(EMULATED)

@@ -123,6 +123,9 @@ class HistorySummary:
 def summaries(paths: Sequence[Path]) -> list[HistorySummary]:
     """Make a summary for each task, target and space in the files, in the order of first appearance.
 
+    Seconds of whole models are left out.
+
     Raises RecordError when a file cannot be read.
     """
-    return [HistorySummary(each) for each in by_task([record for path in paths for record in Journal(path).read()])]
+    records = [record for path in paths for record in Journal(path).read() if not record.of_model]
+    return [HistorySummary(each) for each in by_task(records)]

@@ -93,7 +93,7 @@ def _jobs(
             raise ArgumentError(f"--templates: there is no file {str(each)!r}")
     seen: set[str] = set()
     for record in records:
-        if record.processor == cpu_model():
+        if record.processor == cpu_model() or record.of_model:
             continue
         try:
             task = _task(record, _target(record, namespace.target), namespace.templates)

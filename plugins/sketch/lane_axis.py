@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pegbox.codegen import lanes_of
 from pegbox.compute import IterVar
-from pegbox.expr import BITS, Load, free_vars
+from pegbox.expr import Load, free_vars
 from pegbox.plugins.sketch.analysis import loads_of, panel_axis
 from pegbox.plugins.sketch.rules import Derived, Match, MultiLevelTiling
 from pegbox.plugins.sketch.state import State, follow
@@ -61,7 +62,7 @@ class LaneAxis(MultiLevelTiling):
         op = state.op(name)
         if name in state.caches or not op.reduce_axis or len(op.outputs) > 1 or not state.needs_tiling(name):
             return None
-        lanes = state.target.vector_bits // BITS[op.outputs[0].dtype]
+        lanes = lanes_of(state.target, op.outputs[0].dtype)
         short = op.axis[-1].extent
         if short % lanes == 0 or short >= _SHORT * lanes:
             return None

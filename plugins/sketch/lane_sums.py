@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pegbox.expr import BITS, free_vars, linear
+from pegbox.codegen import lanes_of
+from pegbox.expr import free_vars, linear
 from pegbox.plugins.sketch.analysis import loads_of
 from pegbox.plugins.sketch.rules import Derived, Match
 from pegbox.plugins.sketch.state import State, spatial_and_reduce
@@ -25,7 +26,7 @@ class LaneSums:
             return Match.NO
         if not _reads_neighbours(state, name):
             return Match.NO
-        lanes = state.target.vector_bits // BITS[op.outputs[0].dtype]
+        lanes = lanes_of(state.target, op.outputs[0].dtype)
         last, (points, _) = op.axis[-1].extent, spatial_and_reduce(op)
         if last < lanes:
             return Match.NO

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_array
-from pegbox.codegen import Target
+from pegbox.codegen import Target, lanes_of
 from pegbox.compute import AHEAD, ComputeOp, PlaceholderOp, Tensor, map_body, post_order
 from pegbox.errors import TemplateError
-from pegbox.expr import BITS, Buffer, Expr, Load, floordiv, floormod, free_vars, rewrite, unused_name
+from pegbox.expr import Buffer, Expr, Load, floordiv, floormod, free_vars, rewrite, unused_name
 from pegbox.plugins.sketch.analysis import loads_of, needs_multi_level_tiling
 from pegbox.plugins.sketch.limit import vectors_of
 from pegbox.plugins.sketch.register_tile import fills_vectors
@@ -168,7 +168,7 @@ def _layout(operand: Tensor, ops: Sequence[ComputeOp], target: Target) -> Packed
         raise TemplateError(
             f"the layout of {operand.name} cannot be free: none of its indices in {op.name} is an axis by itself"
         )
-    lanes = target.vector_bits // BITS[op.outputs[0].dtype]
+    lanes = lanes_of(target, op.outputs[0].dtype)
     order = sorted(range(len(indices)), key=lambda n: _depth(op, indices[n]))
     return PackedLayout(
         operand.name, operand.shape, operand.dtype, cut, _width(operand.shape[cut], lanes), tuple(order)

@@ -125,6 +125,17 @@ def test_measuring_again_is_no_further_trial(pegbox: Any, journal: Journal, task
     assert found["cost"] == 2.5e-3
 
 
+def test_best_leaves_out_seconds_of_whole_models(pegbox: Any, journal: Journal, task: Task, tmp_path: Path) -> None:
+    alone = pegbox("best", "fake.jsonl").out
+    record = Record.of(task, task.space.get(0), Ok((1e-3,)))
+    variant = replace(record, name="model_variant", args=("net",), workload=("model_variant", {"tasks": "0a1b"}))
+    journal.append(variant)
+    assert pegbox("best", "fake.jsonl").out == alone
+    Journal(tmp_path / "variants.jsonl").append(variant)
+    ran = pegbox("best", "variants.jsonl")
+    assert (ran.code, "no valid record in variants.jsonl" in ran.err) == (1, True)
+
+
 def test_best_of_failures_only_exits_with_one(pegbox: Any, tmp_path: Path, task: Task) -> None:
     Journal(tmp_path / "failed.jsonl").append(Record.of(task, task.space.get(0), FAILED))
     ran = pegbox("best", "failed.jsonl")

@@ -242,6 +242,16 @@ def test_retune_leaves_out_what_it_cannot_make_and_takes_templates_of_files(
     assert "left out: x()" in ran.err
 
 
+def test_retune_has_no_task_of_whole_models(
+    pegbox: Any, store: TuningStore, far: Record, tuned: list[dict[str, Any]]
+) -> None:
+    key = ("model_variant", {"tasks": "0a1b"})
+    store.merge([replace(far, name=key[0], args=("net",), kwargs={}, workload=key)])
+    ran = pegbox("store", "retune")
+    assert (ran.code, ran.err, tuned) == (0, "", [])
+    assert "nothing is left to tune" in ran.out
+
+
 def test_retune_names_a_file_of_templates_that_is_not_there(
     pegbox: Any, store: TuningStore, far: Record, tuned: list[dict[str, Any]]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Products with a sigmoid or with 1 + tanh, which are computed as one quotient."""
+"""Products with a sigmoid or with 1 + tanh, which are computed as one quotient, and with 1 + erf."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from functools import cache
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import emit
+from pegbox.codegen.emitter.gates import NAMES
 from pegbox.codegen.targets.target import target_of
 from pegbox.errors import CompileError
 from pegbox.expr.nodes import Call
@@ -42,6 +44,12 @@ GATES: dict[str, Function] = {
     "a fifth": lambda x: x * 0.2 * (te.tanh(x) + 1),
     "without x": lambda x: 0.5 * (1 + te.tanh(0.5 * x)),
 }
+ERF_GATES: dict[str, Function] = {
+    "gelu": lambda x: 0.5 * x * (1 + te.erf(x * math.sqrt(0.5))),
+    "half last": lambda x: x * (te.erf(x / math.sqrt(2)) + 1) * 0.5,
+    "half of the product": lambda x: 0.5 * (x * (1 + te.erf(x * math.sqrt(0.5)))),
+    "without x": lambda x: 0.5 * (1 + te.erf(x)),
+}
 OTHERS: dict[str, Function] = {
     "sum": lambda x: x + te.sigmoid(x),
     "without a half": lambda x: x * (1 + te.tanh(x)),
@@ -50,7 +58,9 @@ OTHERS: dict[str, Function] = {
     "half of a factor": lambda x: x * 0.5 * (x + 1) * (1 + te.tanh(x)),
     "another sum": lambda x: x * (2 + te.tanh(x)),
     "difference": lambda x: x * (1 - te.tanh(x)),
-    "another function": lambda x: 0.5 * x * (1 + te.erf(x)),
+    "another function": lambda x: 0.5 * x * (1 + te.exp(x)),
+    "another sum of erf": lambda x: x * (2 + te.erf(x)),
+    "difference of erf": lambda x: x * (1 - te.erf(x)),
     "quotient": lambda x: te.sigmoid(x) / x,
 }
 
@@ -106,9 +116,16 @@ def test_a_gate_is_one_quotient(name: str) -> None:
     assert "@pegbox.tanh" not in found
 
 
+@pytest.mark.parametrize("name", ERF_GATES)
+def test_a_gate_by_erf_is_one_function(name: str) -> None:
+    found = text(ERF_GATES[name])
+    assert "@pegbox.erf_gate" in found
+    assert "@pegbox.erf." not in found
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_expressions_stay_what_they_are(name: str) -> None:
-    assert "@pegbox.gate" not in text(OTHERS[name])
+    assert not any(f"@pegbox.{gate}" in text(OTHERS[name]) for gate in NAMES)
 
 
 def test_halves_are_not_gated() -> None:
@@ -127,6 +144,23 @@ def test_values_of_gates_are_numpys(name: str, dtype: str) -> None:
     x = np.concatenate([np.linspace(-30, 30, 4000), [0.0, -0.0, 1e30, 3e-40, math.nan, math.inf] * 16]).astype(dtype)
     want = reference(name, x)
     np.testing.assert_allclose(values(GATES[name], x), want, rtol=3e-5 if dtype == "float32" else 1e-13, atol=1e-37)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ERF_GATES)
+def test_values_of_gates_by_erf_are_scipys(name: str, dtype: str, target: str) -> None:
+    x = np.concatenate([np.linspace(-9, 9, 4000), [0.0, -0.0, 1e30, -1e30, 3e-40, math.nan, math.inf] * 16])
+    x = x.astype(dtype)
+    wide = x.astype("float64")
+    with np.errstate(all="ignore"):
+        want = 0.5 * scipy.special.erfc(-wide) if name == "without x" else wide * scipy.special.ndtr(wide)
+    found = values(ERF_GATES[name], x, target=target)
+    scale = 1.0 if name == "without x" else np.abs(wide)
+    most = (1.2e-7 if dtype == "float32" else 4e-16) * scale + 1e-37
+    with np.errstate(all="ignore"):
+        near = np.abs(found - want) <= most
+    assert (near | (found == want) | (np.isnan(found) & np.isnan(want))).all()
 
 
 def constant(value: float) -> te.Expr:
@@ -151,6 +185,10 @@ EXTREMES: list[tuple[str, Function, list[float], float]] = [
     ("infinity near the limit", lambda x, y: x * te.sigmoid(y), [math.inf, -88.5], math.inf),
     ("infinity, far up", lambda x, y: x * te.sigmoid(y), [-math.inf, 1e30], -math.inf),
     ("beyond the limit", lambda x, y: x * te.sigmoid(y), [1e38, -89], 0),
+    ("large number and erf", lambda x, y: x * (1 + te.erf(y)), [3e38, -0.5], 1.438500e38),
+    ("number and NaN of erf", lambda x, y: x * (1 + te.erf(y)), [1, math.nan], math.nan),
+    ("infinity and erf", lambda x, y: x * (1 + te.erf(y)), [-math.inf, 0.5], -math.inf),
+    ("infinity and infinity of erf", lambda x: 0.5 * x * (1 + te.erf(x)), [math.inf], math.inf),
     ("infinity beyond the limit", lambda x, y: x * te.sigmoid(y), [math.inf, -89], math.nan),
 ]
 
@@ -208,6 +246,13 @@ def test_a_gate_of_a_very_negative_number_is_zero() -> None:
     x = np.array([-89, -100, -1e4, -1e30] * 16, "float32")
     for name in ("silu", "gelu", "quick gelu"):
         np.testing.assert_array_equal(values(GATES[name], x), np.zeros_like(x))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_gelu_of_a_large_number_is_that_number_or_zero(target: str) -> None:
+    x = np.array([5.6, 10, 1e4, 3e38] * 16, "float32")
+    np.testing.assert_array_equal(values(ERF_GATES["gelu"], x, target=target), x)
+    np.testing.assert_array_equal(values(ERF_GATES["gelu"], -x, target=target), np.zeros_like(x))
 
 
 @given(

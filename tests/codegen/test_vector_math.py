@@ -109,6 +109,8 @@ def reference(name: str, *args: Array) -> Array:
                 return x / (1 + np.exp(-rest[0]))
             case "gate2":
                 return x / (1 + np.exp2(-rest[0]))
+            case "erf_gate":
+                return x * (1 + scipy.special.erf(rest[0].astype(np.float64)).astype(wide))
             case "rsqrt":
                 return 1 / np.sqrt(x)
             case "pow":
@@ -130,7 +132,7 @@ def ulps(got: Array, want: Array) -> Array:
 def tolerance(name: str, dtype: str, *, fused: bool = True) -> float:
     wanted = {
         "exp": 1.3, "exp2": 1.3, "log": 1.0, "tanh": 2.6, "sigmoid": 2.6, "erf": 1.9, "pow": 0.52, "rsqrt": 1.6,
-        "gate": 2.6, "gate2": 2.6,
+        "gate": 2.6, "gate2": 2.6, "erf_gate": 2.1,
     }[name]  # fmt: skip
     if dtype == "float64":
         # SciPy's erf is itself only good to 1 ulp.
@@ -158,6 +160,8 @@ def arguments(name: str, dtype: str, n: int) -> list[tuple[Array, ...]]:
             (wide, rng.integers(-60, 60, n)),
         ]
         return [(x.astype(dtype), y.astype(dtype)) for x, y in pairs]
+    if name == "erf_gate":  # where its relative error is small, too
+        return [(rng.uniform(1, 3, n).astype(dtype), np.abs(b).astype(dtype)) for b in (bits, dense, near_one, wide)]
     if name in ("gate", "gate2"):
         most = (1.0 if name == "gate" else LOG2_E) * (88.7 if dtype == "float32" else 709.7)
         factors = rng.uniform(1, 3, n)
@@ -351,6 +355,34 @@ def test_gates_on_avx512_keep_their_accuracy(name: str, dtype: str) -> None:
         worst = int(np.argmax(errors))
         most = 3.2 if (name, dtype) == ("gate", "float32") else tolerance(name, dtype)
         assert errors[worst] <= most, [a[worst] for a in args]
+
+
+@pytest.mark.parametrize("register_lanes", PERMUTES)
+def test_errors_of_a_gate_by_erf_are_small_beside_its_first_argument(register_lanes: int) -> None:
+    for a, b in arguments("erf_gate", "float32", 100_000):
+        for sign, most in ((1, 1.5), (-1, 1.0)):
+            second = np.copysign(b, np.float32(sign))
+            found = run("erf_gate", a, second, lanes=register_lanes, register_lanes=register_lanes)
+            with np.errstate(all="ignore"):
+                errors = np.abs(found - reference("erf_gate", a, second)) / (a * 2.0**-23)
+            assert (np.isnan(second) == np.isnan(found)).all()
+            assert np.nanmax(errors) <= most, second[np.nanargmax(errors)]
+
+
+@pytest.mark.parametrize("register_lanes", [0, *PERMUTES])
+def test_gates_by_erf_of_special_values_are_what_the_docs_say(register_lanes: int) -> None:
+    info = np.finfo(np.float32)
+    numbers = [*SPECIAL, 0.5, -3, 2.5, 1e30, -1e30, info.max, info.min, info.tiny, info.smallest_subnormal]
+    a, b = (each.ravel().astype(np.float32) for each in np.meshgrid(numbers, numbers))
+    with np.errstate(all="ignore"):
+        want = a * (1 + scipy.special.erf(b.astype(np.float64)))
+        if register_lanes:
+            want[np.isinf(a) & np.signbit(b)] = math.nan
+    got = run("erf_gate", a, b, lanes=register_lanes or 16, register_lanes=register_lanes)
+    bound = np.abs(a) * np.where(b < 0, 1e-7, 2e-7) + info.smallest_subnormal
+    with np.errstate(all="ignore"):
+        same = (got == want.astype(np.float32)) | (np.isnan(got) & np.isnan(want)) | (np.abs(got - want) <= bound)
+    assert same.all(), list(zip(a[~same], b[~same], got[~same], want[~same], strict=True))
 
 
 def test_exp_reaches_both_ends_of_its_range() -> None:

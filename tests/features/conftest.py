@@ -102,12 +102,39 @@ def windowed(cfg: Any, n: int, m: int, k: int) -> Any:
     return s, [A, C]
 
 
+def centered(cfg: Any, n: int, m: int) -> Any:
+    """Rows without their mean, whose sums take the elements of the stage before while they are computed."""
+    A = te.placeholder((n, m), name="A")
+    k, r = te.reduce_axis((0, m), name="k"), te.reduce_axis((0, m), name="r")
+    B = te.compute((n, m), lambda i, j: A[i, j] * 2, name="B")
+    S = te.compute((n,), lambda i: te.sum(B[i, k], axis=k), name="S")
+    Q = te.compute((n,), lambda i: te.sum(B[i, r] * B[i, r], axis=r), name="Q")
+    C = te.compute((n, m), lambda i, j: A[i, j] - S[i] * Q[i], name="C")
+    s = te.create_schedule(C.op)
+    cfg.define_knob("rows", [1, 2, 3])
+    cfg.define_knob("step", [4, 16, 5])
+    cfg.define_knob("merged", ["no", "one", "both"])
+    place, _ = s[C].split(C.op.axis[0], factor=cfg["rows"].val)
+    blocks = []
+    for tensor, axis in ((B, B.op.axis[1]), (S, k), (Q, r)):
+        s[tensor].compute_at(s[C], place)
+        outer, inner = s[tensor].split(axis, factor=cfg["step"].val)
+        s[tensor].vectorize(inner)
+        blocks.append(outer)
+    if cfg["merged"].val != "no":
+        s[S].merge(blocks[1], s[B], blocks[0])
+    if cfg["merged"].val == "both":
+        s[Q].merge(blocks[2], s[B], blocks[0])
+    return s, [A, C]
+
+
 @pytest.fixture(scope="session")
 def task_of() -> Callable[..., Task]:
     """`task_of("matmul", 64, 64, 64)`, or a function of this file by its name."""
     from pegbox.codegen.targets.target import Target
 
-    own = {function.__name__: Template(function.__name__, function) for function in (stubborn, by_primitives, windowed)}
+    functions = stubborn, by_primitives, windowed, centered
+    own = {function.__name__: Template(function.__name__, function) for function in functions}
 
     def make(name: str, *args: int, **kwargs: Any) -> Task:
         template = own[name] if name in own else find_template(name)

@@ -21,6 +21,7 @@ from pegbox.task.task import Task
 TASKS: list[tuple[Any, ...]] = [
     ("matmul", 64, 96, 80), ("matmul", 300, 70, 100), ("matmul", 3, 64, 256), ("matmul", 40, 64, 5),
     ("batch_matmul", 9, 32, 48, 40), ("stubborn", 12, 20, 16), ("windowed", 24, 16, 3),
+    ("centered", 12, 40),
 ]  # fmt: skip
 
 

@@ -23,8 +23,9 @@ from pegbox.errors import ArgumentError, MeasureError, PluginError, SpaceError, 
 from pegbox.graph import Graph, Node, Value, conv_node, evaluate, pointwise_node
 from pegbox.hooks import registry
 from pegbox.measure import Failed, FailureKind, LocalMeasurer, Ok
-from pegbox.model import Model, tuning
+from pegbox.model import Model
 from pegbox.model.display import ModelProgress
+from pegbox.model.final_rounds import FinalRounds
 from pegbox.model.finals import Finals
 from pegbox.model.index_inputs import index_inputs
 from pegbox.model.latency import Latency, searches_of
@@ -474,7 +475,7 @@ def test_of_the_best_two_variants_the_faster_module_wins(
         module = pb.compile_model(convolution(), target=TARGET, **known)
         assert [work.kernel for work in module.compiled.works] == kernels
     with monkeypatch.context() as patch:
-        patch.setattr(tuning, "_run_finals", lambda *_: None)
+        patch.setattr(FinalRounds, "run", lambda _: None)
         stored = pb.tune_model(convolution(), trials=100, **{**QUICK, "store": store})
     assert stored.variants == (name,), "the store decides"
 

@@ -20,6 +20,10 @@ def test_lanes_are_those_of_the_targets_vectors(target: Target, dtype: str, lane
     assert lanes_of(target, dtype) == lanes
 
 
+def test_lanes_of_several_types_are_those_of_the_widest() -> None:
+    assert lanes_of(AVX2, "int8", "float64", "float32") == 4
+
+
 @pytest.mark.parametrize(
     ("target", "tile"),
     [(AVX512, (6, 4)), (AVX512, (14, 2)), (AVX512, (9, 3)), (AVX2, (6, 2)), (AVX2, (4, 3)), (NEON, (6, 4))],

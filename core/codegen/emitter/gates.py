@@ -1,10 +1,12 @@
-"""Gates: products with a sigmoid, or with 1 + tanh, as one quotient.
+"""Gates: products with a sigmoid, or with 1 + tanh, as one quotient; products with 1 + erf as one sum.
 
     a * sigmoid(b)        = a / (1 + e^-b)
     k * a * (1 + tanh(b)) = 2 k a / (1 + 2^(-c b)) with c = 2 log2(e)
+    a * (1 + erf(b))      = a + a erf(b)
 
-SiLU and the approximation of GELU by tanh are such products. The quotient takes fewer operations than the function and
-the product. 1 + tanh(b) has few digits where tanh(b) is near -1, so c b may be rounded once more.
+SiLU, GELU and its approximation by tanh are such products. The quotient takes fewer operations than the function and
+the product; the sum does with an erf whose error is small beside one. 1 + tanh(b) has few digits where tanh(b) is near
+-1, so c b may be rounded once more.
 
 No other factors change their order: a product of them could overflow, or be zero, where the program's is not. The 2
 goes into a constant k that keeps the numerator from overflow, |2 k| <= 1; without one, tanh stays.
@@ -19,8 +21,8 @@ import numpy as np
 
 from pegbox.expr.nodes import Binary, Call, Const, Expr
 
-NAMES = ("gate", "gate2")
-"""The functions of two numbers a and b: a / (1 + e^-b) and a / (1 + 2^-b)."""
+NAMES = ("gate", "gate2", "erf_gate")
+"""The functions of two numbers a and b: a / (1 + e^-b), a / (1 + 2^-b) and a (1 + erf(b))."""
 
 
 def gate(product: Binary) -> Call | None:
@@ -30,6 +32,9 @@ def gate(product: Binary) -> Call | None:
     for a, b in _sides(product):
         if isinstance(b, Call) and b.name == "sigmoid":
             return Call("gate", (a, b.args[0]), product.dtype)
+        erf = _after_one(b, "erf")
+        if erf is not None:
+            return Call("erf_gate", (a, erf.args[0]), product.dtype)
     for a, b in (*_sides(product), *_around_constants(product)):
         exponent = _exponent(b)
         if exponent is not None and (doubled := _scaled(a, 2.0, most=1.0)) is not None:
@@ -50,13 +55,21 @@ def _around_constants(product: Binary) -> Iterator[tuple[Expr, Expr]]:
 
 def _exponent(factor: Expr) -> Expr | None:
     """Write c b for 1 + tanh(b), None for other factors."""
+    tanh = _after_one(factor, "tanh")
+    if tanh is None:
+        return None
+    b, c = tanh.args[0], 2 / math.log(2)
+    scaled = _scaled(b, c, most=1e30)
+    return Binary("mul", Const(c, b.dtype), b) if scaled is None else scaled
+
+
+def _after_one(factor: Expr, name: str) -> Call | None:
+    """Find the call f(b) of 1 + f(b), None for other factors."""
     if not isinstance(factor, Binary) or factor.op != "add":
         return None
     for one, other in _sides(factor):
-        if isinstance(one, Const) and one.value == 1 and isinstance(other, Call) and other.name == "tanh":
-            b, c = other.args[0], 2 / math.log(2)
-            scaled = _scaled(b, c, most=1e30)
-            return Binary("mul", Const(c, b.dtype), b) if scaled is None else scaled
+        if isinstance(one, Const) and one.value == 1 and isinstance(other, Call) and other.name == name:
+            return other
     return None
 
 

@@ -10,10 +10,10 @@ LATENCY = 8
 """The independent multiply-adds that keep two units busy, each of which takes four cycles."""
 
 
-def lanes_of(target: Target, dtype: str) -> int:
-    """Count the elements in a vector of the target."""
+def lanes_of(target: Target, dtype: str, *others: str) -> int:
+    """Count the elements in a vector of the target, of the widest of some types."""
     check_instance("lanes_of: target", target, Target, "a pegbox.Target")
-    return max(target.vector_bits // dtypes.BITS[dtypes.check(dtype)], 1)
+    return max(target.vector_bits // max(dtypes.BITS[dtypes.check(each)] for each in (dtype, *others)), 1)
 
 
 def fits_registers(target: Target, rows: int, vectors: int) -> bool:

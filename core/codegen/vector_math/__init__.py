@@ -17,6 +17,10 @@ are promised. Floats of 16 bits are converted (conversions), computed in float32
 gate(a, b) = a / (1 + e^-b) and gate2(a, b) = a / (1 + 2^-b) are zero where the power overflows, and NaN for infinite a:
 where b < -88.72 and b <= -128, in float64 b < -709.78 and b <= -1024. A product with an exact sigmoid differs from this
 zero by less than 2^-128 |a| (2^-1024 |a|).
+
+erf_gate(a, b) = a (1 + erf(b)) has 2 ulp for b >= 0. For b < 0, 1 + erf(b) has few digits: the error is at most
+2^-23 |a|. In float32 with AVX2 or AVX-512 it is a + a erf(b): NaN for infinite a and negative b, and zeros are positive
+there.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final, NamedTuple
 
-from pegbox.codegen.vector_math.exponential import erf, exp, exp2, gate, gate2, sigmoid, tanh
+from pegbox.codegen.vector_math.exponential import erf, erf_gate, exp, exp2, gate, gate2, sigmoid, tanh
 from pegbox.codegen.vector_math.logarithm import log
 from pegbox.codegen.vector_math.power import pow_
 from pegbox.codegen.vector_math.values import SUFFIX, Body, VectorValue
@@ -40,7 +44,7 @@ def rsqrt(x: VectorValue) -> VectorValue:
 
 FUNCTIONS: Final[dict[str, tuple[int, Callable[..., VectorValue]]]] = {
     "exp": (1, exp), "exp2": (1, exp2), "log": (1, log), "tanh": (1, tanh), "sigmoid": (1, sigmoid), "erf": (1, erf),
-    "pow": (2, pow_), "rsqrt": (1, rsqrt), "gate": (2, gate), "gate2": (2, gate2),
+    "pow": (2, pow_), "rsqrt": (1, rsqrt), "gate": (2, gate), "gate2": (2, gate2), "erf_gate": (2, erf_gate),
 }  # fmt: skip
 
 _ELEMENTS: Final = {"float32": "float", "float64": "double"}

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pegbox.codegen.vector_math import coefficients
-from pegbox.codegen.vector_math.pieces import erf_in_pieces
+from pegbox.codegen.vector_math.pieces import erf_gate_in_pieces, erf_in_pieces
 from pegbox.codegen.vector_math.values import VectorValue, polynomial
 
 LOG2_E: Final = 1.4426950408889634
@@ -239,6 +239,11 @@ def erf(x: VectorValue) -> VectorValue:
     if x.can_pick:
         return erf_in_pieces(x)
     return (_erf_f32 if x.element == "float" else _erf_f64)(x)
+
+
+def erf_gate(a: VectorValue, b: VectorValue) -> VectorValue:
+    """Compute a (1 + erf(b))."""
+    return erf_gate_in_pieces(a, b) if b.can_pick else a * (erf(b) + 1.0)
 
 
 def _erf_f32(x: VectorValue) -> VectorValue:

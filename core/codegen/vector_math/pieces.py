@@ -3,11 +3,14 @@
 erf(x) = t + t p(x) with t = min(x, 1), where p is small and loses nothing by rounding. On each of as many pieces of
 equal width as a register has lanes, a polynomial interpolates p at the zeros of a Chebyshev polynomial. Two pieces meet
 at one.
+
+The product a (1 + erf(x)) needs no small relative error near zero, so there the polynomials are those of erf itself.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -29,6 +32,10 @@ class Pieces(NamedTuple):
 PIECES: Final = {16: Pieces(3.5, 5), 8: Pieces(1.5, 6)}
 """The pieces for each number of lanes of a register."""
 
+GATE_PIECES: Final = {16: Pieces(4.0, 5), 8: Pieces(1.877109375, 6)}
+"""The pieces of a gate: a power of two for `VectorValue.fraction`, and a density at which many constant terms are near
+numbers of float32 (found by trials)."""
+
 
 def erf_in_pieces(x: VectorValue) -> VectorValue:
     """Compute the error function, where `x.can_pick`."""
@@ -36,26 +43,59 @@ def erf_in_pieces(x: VectorValue) -> VectorValue:
     density = PIECES[count].density
     size = x.abs()
     inside = size.bits().lesser(x.lift(_LIMIT).bits()).from_bits("float")  # NaN becomes the limit
-    shifted = inside.fma(density, _ROUND_MAGIC)
-    offset = inside.fma(density, _ROUND_MAGIC - shifted)
-    p = polynomial(offset, [shifted.bits().picked(table) for table in coefficients(count)])
+    number, offset = _divided(inside, density)
+    p = polynomial(offset, [number.picked(table) for table in coefficients(count)])
     t = size.at_most(1.0)
     return t.fma(p, t).copysign(x)
 
 
+def erf_gate_in_pieces(a: VectorValue, b: VectorValue) -> VectorValue:
+    """Compute a (1 + erf(b)) as a + a erf(b), where `b.can_pick`."""
+    count = b.body.register_lanes
+    density = GATE_PIECES[count].density
+    inside = b.abs().at_most((count - 0.5) / density * (1 - 2.0**-24))  # rounds into the last piece; NaN stays
+    number, offset = _divided(inside, density)
+    tables = gate_coefficients(count)
+    if inside.fills_avx512:  # one instruction, whose offset has the unit of b
+        offset = inside.fraction(int(math.log2(density)))
+        tables = tuple(tuple(c * density**power for c in table) for power, table in enumerate(tables))
+    *rest, last = (number.picked(table) for table in tables)
+    for each in reversed(rest):
+        last = last.fma(offset, each)
+    return a.fma(last.copysign(b), a)
+
+
+def _divided(x: VectorValue, density: float) -> tuple[VectorValue, VectorValue]:
+    """Split x * density into an integer, in the low bits of the first value, and the rest."""
+    shifted = x.fma(density, _ROUND_MAGIC)
+    return shifted.bits(), x.fma(density, _ROUND_MAGIC - shifted)
+
+
 @cache
 def coefficients(count: int) -> tuple[tuple[float, ...], ...]:
-    """Compute the coefficients of `count` pieces, a tuple for each degree from 0 on."""
-    return tuple(zip(*(_polynomial(PIECES[count], number) for number in range(count)), strict=True))
+    """Compute the coefficients of `count` pieces of p, a tuple for each degree from 0 on."""
+    numbers = range(count)
+    found = (_polynomial(PIECES[count], number, lambda x: math.erf(x) / min(x, 1.0) - 1) for number in numbers)
+    return tuple(zip(*found, strict=True))
 
 
-def _polynomial(pieces: Pieces, number: int) -> list[float]:
-    """Interpolate p around the middle of a piece, whose width is the unit, by Newton's divided differences."""
+@cache
+def gate_coefficients(count: int) -> tuple[tuple[float, ...], ...]:
+    """Compute the coefficients of `count` pieces of erf, and of a high power so that the last one ends at one."""
+    end = (count - 0.5) / GATE_PIECES[count].density
+    missing = math.erfc(end) + 2.0**-25
+    numbers = range(count)
+    found = (_polynomial(GATE_PIECES[count], k, lambda x: math.erf(x) + missing * (x / end) ** 16) for k in numbers)
+    return tuple(zip(*found, strict=True))
+
+
+def _polynomial(pieces: Pieces, number: int, function: Callable[[float], float]) -> list[float]:
+    """Interpolate a function around the middle of a piece, whose width is the unit, by Newton's divided differences."""
     count = pieces.degree + 1
     low = -0.5 if number else 0.0
     nodes = [(0.5 + low - (0.5 - low) * math.cos(math.pi * (2 * k + 1) / (2 * count))) / 2 for k in range(count)]
     arguments = [(number + node) / pieces.density for node in nodes]
-    differences = [math.erf(x) / min(x, 1.0) - 1 for x in arguments]
+    differences = [function(x) for x in arguments]
     for order in range(1, count):
         for k in range(count - 1, order - 1, -1):
             differences[k] = (differences[k] - differences[k - 1]) / (nodes[k] - nodes[k - order])
