@@ -69,7 +69,7 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     _constrain_blocks(cfg, conv)
 
 
-def lanes_of(conv: Conv) -> list[str]:
+def lane_dimensions(conv: Conv) -> list[str]:
     """List the dimensions that vectors may run along.
 
     Images with their channels last are turned for windows of few outputs: with pixels in their lanes, vectors are full
