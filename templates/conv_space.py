@@ -98,9 +98,14 @@ def _declare_tile_and_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
             heights = [height for height in heights if height <= conv.o]
         cfg.define_knob("tile_o", heights, when=pixels)
     # The copies that are made first, and their layouts.
-    cfg.define_knob("pack_data", [*([] if conv.is_padded or CHANNELS not in lanes else [AS_IT_LIES]), *_copies(conv)])
+    cfg.define_knob("pack_data", _data_forms(conv))
     if PIXELS in lanes and conv.weights != PACKED:
         cfg.define_knob("pack_weights", [True, False])
+
+
+def _data_forms(conv: Conv) -> list[str]:
+    is_read = not conv.is_padded and CHANNELS in lane_dimensions(conv)
+    return [*([AS_IT_LIES] if is_read else []), *_copies(conv)]
 
 
 def _copies(conv: Conv) -> list[str]:
@@ -212,7 +217,7 @@ def _constrain_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
                 reads=("inner", "tile_c", "unroll_c"),
                 message="unroll_c divides the block of channels",
             )
-    if not conv.is_padded and not conv.flat:
+    if AS_IT_LIES in _data_forms(conv) and not conv.flat:
         cfg.add_constraint(
             lambda c: c["pack_data"].val != AS_IT_LIES or conv.out[0] % c["tile_h"].val == 0,
             reads=("lanes", "pack_data", "tile_h"),
