@@ -119,7 +119,8 @@ def pixel_product(node: Node, constants: Constants, target: Target) -> NodeTask 
     first = _first(node, "Conv", _CONVOLUTION)
     if first is None or not _is_of_pixels(first):
         return None
-    (x, w), groups = first.inputs, first.attributes["group"]
+    x, w = first.inputs
+    groups: Any = first.attributes["group"]
     if x.shape[0] != 1 or w.shape[1] == 1 or first.attributes["layout"] != "NCHW":
         return None
     shape = w.shape[0] // groups, w.shape[1], math.prod(x.shape[2:])
@@ -130,7 +131,8 @@ def pixel_product(node: Node, constants: Constants, target: Target) -> NodeTask 
 
 def _is_of_pixels(first: Node) -> bool:
     """Decide whether each pixel of a convolution's result is a sum over the channels of the same pixel."""
-    strides, pads = (first.attributes[name] for name in ("strides", "pads"))
+    numbers: Any = first.attributes
+    strides, pads = numbers["strides"], numbers["pads"]
     return math.prod(first.inputs[1].shape[2:]) == 1 and set(strides) == {1} and not any(pads)
 
 
