@@ -92,8 +92,8 @@ def caps_of(predicate: Expr, running: Set[Var], ranges: Ranges) -> list[tuple[Ma
 
 def relaxation(running: Set[Var], ranges: Ranges, *tests: Expr) -> Relaxation:
     """Make the relaxation by loops that run where the tests hold."""
-    caps, limits = ([cap for test in tests for cap in caps_of(test, loops, ranges)] for loops in (running, set(ranges)))
-    return Relaxation(running, ranges, caps, limits)
+    limits = [limit for test in tests for limit in caps_of(test, ranges.keys(), ranges)]
+    return Relaxation(running, ranges, [cap for cap in limits if cap[0].keys() <= running], limits)
 
 
 def tested_ranges(conditions: Iterable[Expr], ranges: Ranges) -> Ranges:
