@@ -9,6 +9,7 @@
     python3 benchmarks/experience.py --random 16 --kind winograd --seed 21    # convolutions by Winograd's algorithm
     python3 benchmarks/experience.py --random 12 --kind groups --seed 31    # convolutions in groups
     python3 benchmarks/experience.py --random 14 --kind lines --seed 41    # convolutions in one dimension
+    python3 benchmarks/experience.py --random 16 --kind strassen --seed 51    # products by Strassen's algorithm
     python3 benchmarks/experience.py --random 36 --seed 9001 --held-out    # shapes that only benchmarks use
     python3 benchmarks/experience.py                     # write two files of core/records/shipped
     python3 benchmarks/experience.py --check             # predict each workload from the others
@@ -50,6 +51,7 @@ from random_shapes import (
     in_turns,
     line_layer,
     shapes,
+    strassen_product,
     winograd_layer,
 )
 
@@ -150,7 +152,7 @@ SKETCHES: dict[str, tuple[int, ...]] = {
 KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {
     "all": shapes, "outliers": in_turns(*OUTLIERS), "models": in_turns(*OF_MODELS),
     "depthwise": in_turns(depthwise_layer), "winograd": in_turns(winograd_layer), "groups": in_turns(grouped_layer),
-    "lines": in_turns(line_layer),
+    "lines": in_turns(line_layer), "strassen": in_turns(strassen_product),
 }  # fmt: skip
 """The kinds of random shapes: all, those that are predicted worst, those of the nodes of models, depthwise ones,
 those of Winograd's algorithm, convolutions in groups, and those in one dimension."""

@@ -4,6 +4,7 @@
     python3 benchmarks/matmul.py 512x512x512 77x300x1000  # M x K x N of your own
     python3 benchmarks/matmul.py --target "llvm -mcpu=x86-64-v3"   # as on a machine without AVX-512
     python3 benchmarks/matmul.py --threads 2 1024x1024x1024
+    python3 benchmarks/matmul.py --templates matmul matmul_strassen 512x512x512    # also by Strassen's algorithm
 
 Each shape is tuned twice. "plain": B is as it is, also for the rivals. "packed": weights="packed", and the rivals have
 packed B before they are called. The rivals are NumPy, and, if installed, ONNX Runtime (`pip install onnxruntime onnx`)
@@ -11,6 +12,9 @@ and torch, through which oneDNN is called. Our kernel, every rival and the multi
 to one core, and the output shows medians. "ratio" is the best rival's time divided by ours. Our kernel is timed inside
 machine code, as in a search, and once more as a Python call ("as a call"), as the rivals are. With --threads N, our
 kernel for N threads is compared with our kernel for one.
+
+GFLOP/s are those of the direct sum, so that the share of the peak of Strassen's algorithm may be above 100%. The error
+is the largest one, against sums in float64, relative to the largest output.
 
 If the vectors of --target are narrower than the machine's, environment variables limit NumPy's OpenBLAS and oneDNN to
 those vectors. ONNX Runtime cannot be limited and is left out.
@@ -59,6 +63,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("shapes", nargs="*", default=SHAPES, help="M x K x N, as 1024x1024x1024")
     parser.add_argument("--target", default="llvm", help='"llvm -mcpu=x86-64-v3"; --threads sets the number of cores')
     parser.add_argument("--weights", nargs="+", default=("plain", "packed"), choices=("plain", "packed"))
+    parser.add_argument("--templates", nargs="+", default=("matmul",), choices=("matmul", "matmul_strassen"))
     parser.add_argument("--trials", type=int, default=128)
     parser.add_argument("--tuner", default="bayes")
     parser.add_argument("--dtype", default="float32", choices=("float32", "float64"))
@@ -83,11 +88,11 @@ def settle_environment(options: argparse.Namespace) -> None:
 
 
 def tuned(
-    shape: tuple[int, ...], weights: str, threads: int, options: argparse.Namespace
+    shape: tuple[int, ...], template: str, weights: str, threads: int, options: argparse.Namespace
 ) -> tuple[pb.Task, TuneResult, Any]:
     """The task, the result of its search, and the best kernel."""
     target = f"{options.target} -num-cores {threads}"
-    task = pb.create_task("matmul", args=shape, kwargs={"dtype": options.dtype, "weights": weights}, target=target)
+    task = pb.create_task(template, args=shape, kwargs={"dtype": options.dtype, "weights": weights}, target=target)
     result = pb.tune(task, tuner=options.tuner, trials=options.trials, seed=options.seed, progress=False, store=None)
     if result.best is None:
         raise SystemExit(f"no valid kernel for {shape}: {result.failures}")
@@ -95,22 +100,25 @@ def tuned(
 
 
 def compare_rivals(shape: tuple[int, ...], options: argparse.Namespace) -> list[dict[str, str]]:
-    """One row for B as it is, and one for packed B."""
-    return [one_group(shape, group, options) for group in options.weights]
+    """One row for B as it is, and one for packed B, of each template."""
+    return [one_group(shape, each, group, options) for group in options.weights for each in options.templates]
 
 
-def one_group(shape: tuple[int, ...], group: str, options: argparse.Namespace) -> dict[str, str]:
-    task, result, ours = tuned(shape, group, 1, options)
+def one_group(shape: tuple[int, ...], template: str, group: str, options: argparse.Namespace) -> dict[str, str]:
+    task, result, ours = tuned(shape, template, group, 1, options)
     a, b, c = operands(shape, options.dtype)
     given = pack_weights(task, b) if group == "packed" else b
     calls: dict[str, Callable[[], Any]] = dict(rivals(group, a, b, limited=is_limited(options)))
     for name, call in calls.items():
         ours(a, given, c)
         np.testing.assert_allclose(c, call(), rtol=1e-4, atol=1e-4 * np.sqrt(shape[1]), err_msg=name)
+    ours(a, given, c)
+    exact = a.astype(np.float64) @ b
     ns = timed(ours, [a, given, c], calls, options)
     flop = 2.0 * np.prod(shape)
     best = min((ns[name] for name in calls), default=float("nan"))
     return {
+        "template": template,
         "B": group,
         "ours µs": f"{ns['ours'] / 1e3:.1f}",
         "as a call": f"{ns['call'] / 1e3:.1f}",
@@ -118,10 +126,16 @@ def one_group(shape: tuple[int, ...], group: str, options: argparse.Namespace) -
         "GFLOP/s": f"{flop / ns['ours']:.1f}",
         "best rival": f"{flop / best:.1f}",
         "ratio": f"{best / ns['ours']:.2f}",
-        "of peak": share_of_peak(flop / ns["ours"], ns["peak"]),
+        "of peak": share(template, flop / ns["ours"], ns["peak"]),
+        "error": f"{np.abs(c - exact).max() / np.abs(exact).max():.1e}",
         "trials": str(len(result.trials)),
         "trials/s": f"{len(result.trials) / result.elapsed:.1f}",
     }
+
+
+def share(template: str, speed: float, peak: float) -> str:
+    """The share of the peak; by Strassen's algorithm, which has fewer products, it may be above 1."""
+    return share_of_peak(speed, peak) if template == "matmul" else f"{speed / peak:.0%}"
 
 
 def operands(shape: tuple[int, ...], dtype: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -160,8 +174,8 @@ def _python_ns(call: Callable[[], Any], number: int) -> float:
 
 def compare_threads(shape: tuple[int, ...], options: argparse.Namespace) -> list[dict[str, str]]:
     """One row, which compares several threads with one."""
-    _, _, one = tuned(shape, "plain", 1, options)
-    _, result, many = tuned(shape, "plain", options.threads, options)
+    _, _, one = tuned(shape, options.templates[0], "plain", 1, options)
+    _, result, many = tuned(shape, options.templates[0], "plain", options.threads, options)
     arrays = list(operands(shape, options.dtype))
     times: dict[str, list[float]] = {"one": [], "many": []}
     number = max(1, round(2e6 / max(many.time_ns(arrays, 2) / 2, 1)))
@@ -188,7 +202,7 @@ def print_row(row: dict[str, str], *, header: bool) -> None:
 
 
 def _width(name: str) -> int:
-    return max(len(name), 15 if name == "shape" else 6)
+    return max(len(name), 15 if name in ("shape", "template") else 6)
 
 
 if __name__ == "__main__":

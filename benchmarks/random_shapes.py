@@ -281,6 +281,14 @@ def line_layer(s: Sizes) -> Shape:
             return "conv2d", (1, channels, 1, length, filters, 1, width), kwargs
 
 
+def strassen_product(s: Sizes) -> Shape:
+    """Choose a product by Strassen's algorithm, of about the sizes for which it is an implementation of products."""
+    while True:
+        m, k, n = s.one_of(64, 128, 197, 256, s.between(48, 2000)), s.between(96, 4096), s.between(96, 4096)
+        if 5e6 <= m * k * n <= 4 * MOST:
+            return "matmul_strassen", (m, k, n), {"weights": s.one_of("packed", "packed", "packed", "plain")}
+
+
 def in_turns(*kinds: Callable[[Sizes], Shape]) -> Callable[[int], Iterator[Shape]]:
     """Make the function that yields shapes of these kinds without end, of each in turn; a seed decides them."""
 

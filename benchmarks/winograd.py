@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 # This module restarts the process with one thread, before NumPy is loaded.
@@ -45,7 +46,9 @@ class WinogradCase(Case):
 
 
 def main() -> int:
-    options = parse()
+    parser = options_of(__doc__, SHAPES, ("NHWC",))
+    parser.add_argument("--m", nargs="+", type=int, default=(0,), help="outputs along a tile; 0: the template chooses")
+    options = parser.parse_args()
     header = True
     for text, layout, m in itertools.product(options.shapes, options.layout, options.m):
         direct = parsed(text, layout, "packed", options.target)
@@ -54,11 +57,11 @@ def main() -> int:
     return 0
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("shapes", nargs="*", default=SHAPES, help="as 64x56x56-128x3x3-p1")
-    parser.add_argument("--layout", nargs="+", default=("NHWC",), choices=("NCHW", "NHWC"))
-    parser.add_argument("--m", nargs="+", type=int, default=(0,), help="outputs along a tile; 0: the template chooses")
+def options_of(description: str | None, shapes: Sequence[str], layouts: Sequence[str]) -> argparse.ArgumentParser:
+    """Make the parser of a comparison with direct convolutions."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shapes", nargs="*", default=shapes, help="as 64x56x56-128x3x3-p1")
+    parser.add_argument("--layout", nargs="+", default=layouts, choices=("NCHW", "NHWC"))
     parser.add_argument("--target", default="llvm -num-cores 1", help="a target of one core; default: this machine")
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--tuner", default=None, help="default: that of pb.tune")
@@ -66,10 +69,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--core", type=int, default=min(os.sched_getaffinity(0)))
-    return parser.parse_args()
+    return parser
 
 
-def one_case(direct: Case, winograd: WinogradCase, options: argparse.Namespace) -> dict[str, str]:
+def one_case(direct: Case, other: Case, options: argparse.Namespace) -> dict[str, str]:
+    """Tune and time the convolution by another algorithm, beside the direct one and the rivals."""
     data, weight, out = arrays_of(direct)
     exact = exact_result(direct, data, weight)
     others = rivals("packed", data, weight, direct.layout, direct.options)
@@ -78,7 +82,7 @@ def one_case(direct: Case, winograd: WinogradCase, options: argparse.Namespace) 
     named = dict(others)
     for name, call in others.items():
         np.testing.assert_allclose(call(), exact, rtol=1e-3, atol=1e-3, err_msg=name)
-    task, result = tuned(winograd, options)
+    task, result = tuned(other, options)
     ours, packed = pb.build(task, config=result.best.config), pack_weights(task, weight)
     ours(data, packed, out)
     error = error_of(out, exact)
@@ -92,7 +96,7 @@ def one_case(direct: Case, winograd: WinogradCase, options: argparse.Namespace) 
     return {
         "shape": direct.text,
         "layout": direct.layout,
-        "m": str(result.best.config["m"].val),
+        **({"m": str(result.best.config["m"].val)} if isinstance(other, WinogradCase) else {}),
         "ours µs": f"{ns['ours'] / 1e3:.1f}",
         "GFLOP/s": f"{task.flop / ns['ours']:.1f}",
         "of peak": f"{task.flop / ns['ours'] * ns['peak']:.2f}",
@@ -109,14 +113,16 @@ def exact_result(case: Case, data: np.ndarray, weight: np.ndarray) -> np.ndarray
     """Compute the convolution in float64; weights are OIHW or OHWI."""
     if case.layout == "NCHW":
         data, weight = data.transpose(0, 2, 3, 1), weight.transpose(0, 2, 3, 1)
-    pad = case.options.get("padding", 0)
+    stride, pad, dilation = (
+        case.options.get(name, usual) for name, usual in (("stride", 1), ("padding", 0), ("dilation", 1))
+    )
     padded = np.pad(data.astype(np.float64), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
     _, kh, kw, _ = weight.shape
-    rows, columns = padded.shape[1] - kh + 1, padded.shape[2] - kw + 1
+    rows, columns = (size - (k - 1) * dilation for size, k in zip(padded.shape[1:3], (kh, kw), strict=True))
     sums = sum(
-        padded[:, y : y + rows, x : x + columns] @ weight[:, y, x].astype(np.float64).T
-        for y in range(kh)
-        for x in range(kw)
+        padded[:, y : y + rows : stride, x : x + columns : stride] @ weight[:, i, j].astype(np.float64).T
+        for i, y in enumerate(range(0, kh * dilation, dilation))
+        for j, x in enumerate(range(0, kw * dilation, dilation))
     )
     found = np.asarray(sums)
     return found.transpose(0, 3, 1, 2) if case.layout == "NCHW" else found

@@ -158,7 +158,8 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
     if stages.copied is not None:
         copying = s[stages.copied]
         *outer, last = copying.op.axis
-        place_copy(cfg, copying, cfg["data_at"].val, block, outer[:2])
+        shared = 3 if outer[1].extent == 1 else 2  # pixels of a flat image are one row
+        place_copy(cfg, copying, cfg["data_at"].val, block, outer[:shared])
         if last.extent >= conv.lanes and (cfg["pack_data"].val == PLAIN or conv.layout == "NHWC"):
             copying.vectorize(copying.split(last, factor=conv.lanes)[1])
     if stages.packed is not None:

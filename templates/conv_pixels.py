@@ -8,13 +8,14 @@ strides the copy holds every `stride`-th row and column apart ("phases"), and th
 
 The register tile is `tile_o` output channels by `vectors` vectors of pixels; weights are broadcast. Blocks of rows have
 lines of their own, which stick out into the copy's room for whole tiles; the result is copied out of them. Where rows
-have no gaps (filters of 1×1) the tile is stored where it belongs.
+have no gaps (filters of 1×1) the tile is stored where it belongs; that of the columns of another convolution may be
+turned around for channels that are neighbours in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pegbox as pb
 from pegbox import te
@@ -22,7 +23,7 @@ from pegbox.templates import conv_tiles as tiles
 from pegbox.templates import threads
 from pegbox.templates.conv_choices import AS_IT_LIES, OHW, ROWS_OUTSIDE
 from pegbox.templates.conv_shape import PACKED, Conv
-from pegbox.templates.conv_stages import ConvStages, padded, place_copy, reduction_axes, reduction_loops
+from pegbox.templates.conv_stages import ConvStages, Place, padded, place_copy, reduction_axes, reduction_loops
 from pegbox.templates.register_tile import write_out
 
 
@@ -48,41 +49,56 @@ class _Lines:
         length = -(-tiles.line_of(conv, block) // tile) * tile
         return cls(-(-conv.out[0] // rows), rows * tiles.pitch_of(conv), length, channels)
 
+    def rows(self, conv: Conv) -> int:
+        """Count the rows of a phase that the lines read."""
+        pitch, (sy, sx) = tiles.pitch_of(conv), conv.stride
+        furthest = (self.blocks - 1) * self.apart + self.length - 1 + conv.reach[0] // sy * pitch + conv.reach[1] // sx
+        return furthest // pitch + 1
+
 
 # Computation -------------------------------------------------------------------------------------------------------
 
 
 def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> ConvStages:
     """Return the result from lines of sums, and these from copies of the operands, as the configuration says."""
-    lines = _Lines.of(cfg, conv)
-    copied = _phases(conv, data, lines) if cfg["pack_data"].val != AS_IT_LIES else None
+    lines, image = _Lines.of(cfg, conv), channels_first(conv, data)
+    copied = phases(conv, image, lines.rows(conv)) if cfg["pack_data"].val != AS_IT_LIES else None
     packed = None
     if conv.weights != PACKED and cfg["pack_weights"].val:
         packed = _packed_weights(cfg, conv, weight, lines)
-    element = _sums(cfg, conv, lines, data if copied is None else copied, weight if packed is None else packed)
+    element = _sums(cfg, conv, lines, image if copied is None else copied, weight if packed is None else packed)
     if tiles.is_gapless(conv):
         shape = (conv.n, lines.channels, lines.length)
         sums = te.compute(shape, lambda n, o, q: element(n, 0, o, q), name="tile")
-        out = te.compute(conv.out_shape, lambda n, o, y, x: sums(n, o, y * conv.out[1] + x), name="C")
     else:
-        rows, pitch = cfg["block_h"].val or conv.out[0], tiles.pitch_of(conv)
         sums = te.compute((conv.n, lines.blocks, lines.channels, lines.length), element, name="lines")
-        out = te.compute(conv.out_shape, lambda n, o, y, x: sums(n, y // rows, o, y % rows * pitch + x), name="C")
-    return ConvStages(out, sums, copied, packed)
+    rows, pitch = cfg["block_h"].val or conv.out[0], tiles.pitch_of(conv)
+
+    def pixel(*index: te.Expr) -> te.Expr:
+        n, o, y, x = conv.named(index)
+        return sums(n, o, y * pitch + x) if sums.ndim == 3 else sums(n, y // rows, o, y % rows * pitch + x)
+
+    turned = None if image is data else image
+    return ConvStages(te.compute(conv.out_shape, pixel, name="C"), sums, copied, packed, turned)
 
 
-def _phases(conv: Conv, data: te.Tensor, lines: _Lines) -> te.Tensor:
-    """Return the bordered input, [n][c][phase of rows][phase of columns][row][column], up to the last line's end."""
-    (sy, sx), pitch = conv.stride, tiles.pitch_of(conv)
-    phases = [max(k * d % s for k in range(size)) + 1 for size, d, s in
+def channels_first(conv: Conv, data: te.Tensor) -> te.Tensor:
+    """Return the input with its channels in front of the pixels, as columns have them."""
+    if conv.layout == "NCHW" or conv.are_columns:
+        return data
+    return te.compute((conv.n, conv.c, *conv.size), lambda n, c, y, x: data(*conv.at(n, c, y, x)), name="data_turned")
+
+
+def phases(conv: Conv, image: te.Tensor, rows: int, *, name: str = "data_phases") -> te.Tensor:
+    """Return an image with its border, [n][c][phase of rows][phase of columns][row][column], so many rows of it."""
+    first, (sy, sx), pitch = replace(conv, layout="NCHW"), conv.stride, tiles.pitch_of(conv)
+    counts = [max(k * d % s for k in range(size)) + 1 for size, d, s in
               zip(conv.kernel, conv.dilation, conv.stride, strict=True)]  # fmt: skip
-    furthest = (lines.blocks - 1) * lines.apart + lines.length - 1 + conv.reach[0] // sy * pitch + conv.reach[1] // sx
-    shape = (conv.n, conv.c, *phases, furthest // pitch + 1, pitch)
-    last = [(size - 1) * s + phase - 1 for size, s, phase in zip(shape[-2:], conv.stride, phases, strict=True)]
+    last = [(size - 1) * s + count - 1 for size, s, count in zip((rows, pitch), conv.stride, counts, strict=True)]
     return te.compute(
-        shape,
-        lambda n, c, py, px, y, x: padded(conv, data, last, n, c, y * sy + py, x * sx + px),
-        name="data_phases",
+        (conv.n, conv.c, *counts, rows, pitch),
+        lambda n, c, py, px, y, x: padded(first, image, last, n, c, y * sy + py, x * sx + px),
+        name=name,
     )
 
 
@@ -129,10 +145,14 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
     s = te.create_schedule(stages.out.op)
     store = _store_tiles if tiles.is_gapless(conv) else _store_lines
     block = s[stages.out], store(cfg, s, conv, stages)
+    reader = block
     if stages.copied is not None:
         n, c, *_, x = s[stages.copied].op.axis
         place_copy(cfg, s[stages.copied], cfg["data_at"].val, block, [n, c])
         s[stages.copied].vectorize(x)
+        reader = s[stages.copied], n
+    if stages.turned is not None:
+        turn(cfg, s[stages.turned], conv, reader)
     if stages.packed is not None:
         panel, *_, z = s[stages.packed].op.axis
         place_copy(cfg, s[stages.packed], cfg["weights_at"].val, block, [panel])
@@ -140,10 +160,20 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
     return s
 
 
+def turn(cfg: pb.TemplateConfig, stage: te.Stage, conv: Conv, reader: Place) -> None:
+    """Read vectors of channels and turn them around: for the block of a reader, or beforehand."""
+    n, c, y, x = stage.op.axis
+    co, ci = stage.split(c, factor=conv.lanes)
+    xo, xi = stage.split(x, factor=conv.lanes)
+    stage.reorder(n, co, y, xo, ci, xi)
+    write_out(stage, xi, [ci])
+    place_copy(cfg, stage, cfg["data_at"].val, reader, [n, co])
+
+
 def _store_tiles(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: ConvStages) -> te.IterVar:
     """Tiles of pixels are stored where they belong. Gives the outermost loop of the result."""
     out = stages.out
-    n, o, y, x = s[out].op.axis
+    n, o, y, x = conv.named(s[out].op.axis)
     oo, om, oi = _split_channels(cfg, s[out], conv, o)
     qt, qi = s[out].split(s[out].fuse(y, x), factor=cfg["vectors"].val * conv.lanes)
     qo, qm = s[out].split(qt, factor=cfg["block_h"].val or tiles.heights_of(cfg, conv))
@@ -159,12 +189,13 @@ def _store_lines(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: C
     """Copy a block's finished lines to their places, and return the outermost loop of the result."""
     out, lines = stages.out, stages.sums
     tile = s.cache_write(lines, "local")
-    n, o, y, x = s[out].op.axis
-    oo, *inside = _split_channels(cfg, s[out], conv, o)
+    n, o, y, x = conv.named(s[out].op.axis)
+    oo, om, oi = _split_channels(cfg, s[out], conv, o)
     yo, yi = s[out].split(y, factor=cfg["block_h"].val or conv.out[0])
     outer = [yo, oo] if cfg["order"].val == ROWS_OUTSIDE else [oo, yo]
-    s[out].reorder(n, *outer, *inside, yi, x)
-    s[out].vectorize(x)
+    inside = [om, oi, yi, x] if conv.layout == "NCHW" else [om, yi, x, oi]
+    s[out].reorder(n, *outer, *inside)
+    s[out].vectorize(inside[-1])
     first = s[out].fuse(n, outer[0])
     threads.share(cfg, s[out], first)
     s[lines].compute_at(s[out], outer[1])
@@ -193,8 +224,12 @@ def _schedule_tile(
     om, qm, oi, qi = loops
     qv, ql = store.split(qi, factor=lanes)
     tiled = [om, qm] if cfg["order_tiles"].val == OHW else [qm, om]
-    store.reorder(*tiled, oi, qv, ql)
-    write_out(store, ql, (oi, qv))
+    if conv.layout == "NCHW" or not tiles.is_gapless(conv):
+        store.reorder(*tiled, oi, qv, ql)
+        write_out(store, ql, (oi, qv))
+    else:
+        store.reorder(*tiled, qv, ql, oi)
+        write_out(store, oi, (qv, ql))
     s[tile].compute_at(store, tiled[1])
     *outer, o, q = s[tile].op.axis
     qv, ql = s[tile].split(q, factor=lanes)

@@ -40,6 +40,7 @@ class Conv:
 
     Attributes:
         padding, padding_after: zeros before and behind the rows and columns of the input.
+        are_columns: the input is the columns of another convolution, pixel by pixel.
     """
 
     n: int
@@ -55,6 +56,7 @@ class Conv:
     weights: str
     dtype: str
     target: Target
+    are_columns: bool = False
 
     @property
     def lanes(self) -> int:

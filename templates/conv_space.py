@@ -8,6 +8,8 @@ another one, accumulated over the whole reduction.
 | channels | output channels | `tile_h` × `tile_w` pixels of the result | the input |
 | pixels | pixels of the result, line after line | `tile_o` output channels | the weights |
 
+Products with the columns of another convolution (`conv2d_im2col`) have lanes along pixels alone, in either layout.
+
 Tiles divide the result or stick out of it by a small share, into padding: so the register tile is written out once, and
 not again for each kind of tail. Where that leaves no good one, tiles are cut (`conv_register_tiles.py`).
 """
@@ -66,25 +68,31 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     _constrain_blocks(cfg, conv)
 
 
-def _both(conv: Conv) -> bool:
-    """Decide whether lanes may run along pixels, too: where these are neighbours in memory."""
-    return conv.layout == "NCHW"
+def runs_along_pixels(conv: Conv) -> bool:
+    """Decide whether lanes may run along pixels: where these are neighbours in memory, or channels fill few lanes."""
+    return conv.layout == "NCHW" or conv.are_columns or 2 * conv.o < conv.lanes
 
 
 def _declare_tile_and_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
     channels, pixels = {"lanes": CHANNELS}, {"lanes": PIXELS}
     widest = conv.vectors
-    if _both(conv):
+    if runs_along_pixels(conv):
         widest = max(widest, -(-conv.pixels[0] * conv.pixels[1] // conv.lanes))
-    cfg.define_knob("lanes", [CHANNELS, PIXELS] if _both(conv) else [CHANNELS])
+    cfg.define_knob(
+        "lanes", [*([] if conv.are_columns else [CHANNELS]), *([PIXELS] if runs_along_pixels(conv) else [])]
+    )
     cfg.define_knob("vectors", [v for v in VECTORS if v <= widest])
-    cfg.define_knob("tile_w", tile_widths(conv), when=channels)
-    cfg.define_knob("tile_h", tile_sizes(conv.pixels[0], HEIGHTS), when=channels)
-    if _both(conv):
-        cfg.define_knob("tile_o", tile_sizes(conv.o, ROWS), when=pixels)
+    if not conv.are_columns:
+        cfg.define_knob("tile_w", tile_widths(conv), when=channels)
+        cfg.define_knob("tile_h", tile_sizes(conv.pixels[0], HEIGHTS), when=channels)
+    if runs_along_pixels(conv):
+        heights = tile_sizes(conv.o, ROWS)
+        if conv.weights == PACKED and conv.o in heights:  # a tile of all channels has one name
+            heights = [height for height in heights if height <= conv.o]
+        cfg.define_knob("tile_o", heights, when=pixels)
     # The copies that are made first, and their layouts.
-    cfg.define_knob("pack_data", [*([] if conv.is_padded else [AS_IT_LIES]), *_copies(conv)])
-    if _both(conv) and conv.weights != PACKED:
+    cfg.define_knob("pack_data", [*([] if conv.is_padded or conv.are_columns else [AS_IT_LIES]), *_copies(conv)])
+    if runs_along_pixels(conv) and conv.weights != PACKED:
         cfg.define_knob("pack_weights", [True, False])
 
 
@@ -94,7 +102,8 @@ def _copies(conv: Conv) -> list[str]:
 
 def _channel_blocks(conv: Conv) -> list[int]:
     """Return the sizes of blocks, the whole first: it holds where the knob does not exist."""
-    return [b for b in range(conv.c, min(tiles.FEW_CHANNELS, conv.c) - 1, -1) if conv.c % b == 0]
+    least = conv.c if conv.are_columns else min(tiles.FEW_CHANNELS, conv.c)
+    return [b for b in range(conv.c, least - 1, -1) if conv.c % b == 0]
 
 
 def _inner(conv: Conv) -> list[str]:
@@ -129,7 +138,7 @@ def _declare_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
     _declare_place(cfg, "data_at", outer if heights[1:] else {})
     if conv.weights != PACKED:
         outer = {"order": CHANNELS_OUTSIDE, "block_o": panels[1:]}
-        outer |= {"pack_weights": True} if _both(conv) else {}
+        outer |= {"pack_weights": True} if runs_along_pixels(conv) else {}
         _declare_place(cfg, "weights_at", outer if panels[1:] else {})
 
 
@@ -138,11 +147,16 @@ def _declare_place(cfg: pb.TemplateConfig, name: str, when: dict[str, Any]) -> N
     cfg.define_knob(name, [ROOT, BLOCK] if when else [ROOT], when=when)
 
 
+def _declared(cfg: pb.TemplateConfig, *names: str) -> tuple[str, ...]:
+    """Return those of the names that are knobs."""
+    return tuple(name for name in names if name in cfg.space.knobs)
+
+
 def _constrain_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Leave out register tiles that cannot be fast, whatever the rest of the configuration."""
-    of_channels = channel_tiles(conv).tiles
-    of_pixels = pixel_tiles(conv) if _both(conv) else frozenset()
-    reads = ("lanes", "vectors", "tile_w", "tile_h", *(["tile_o"] if _both(conv) else []))
+    of_channels = frozenset() if conv.are_columns else channel_tiles(conv).tiles
+    of_pixels = pixel_tiles(conv) if runs_along_pixels(conv) else frozenset()
+    reads = _declared(cfg, "lanes", "vectors", "tile_w", "tile_h", "tile_o")
 
     def is_good(c: pb.Config) -> bool:
         if c["lanes"].val == PIXELS:
@@ -196,7 +210,7 @@ def _constrain_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
             reads=("lanes", "pack_data", "tile_h"),
             message="rows of tiles stick out only of a copy",
         )
-    if _both(conv):
+    if runs_along_pixels(conv):
         _constrain_lines(cfg, conv)
 
 
@@ -208,26 +222,30 @@ def _constrain_lines(cfg: pb.TemplateConfig, conv: Conv) -> None:
         reads=("lanes", "pack_data"),
         message="lanes along pixels read the input plainly, from a copy where rows have gaps or strides",
     )
-    if conv.weights == PACKED:
+    if conv.weights != PACKED:
+        cfg.add_constraint(
+            lambda c: c["pack_weights"].val or (c["lanes"].val == PIXELS and conv.o % c["tile_o"].val == 0),
+            reads=("lanes", "pack_weights", "tile_o"),
+            message="vectors of weights are read from panels, and so are tiles that stick out",
+        )
+    elif not conv.are_columns:  # whose only tiles are those of pixels
         lanes = conv.lanes
         cfg.add_constraint(
-            lambda c: c["lanes"].val != PIXELS or lanes % c["tile_o"].val == 0 or c["tile_o"].val % lanes == 0,
+            lambda c: (
+                c["lanes"].val != PIXELS
+                or lanes % c["tile_o"].val == 0
+                or c["tile_o"].val % lanes == 0
+                or c["tile_o"].val == conv.o
+            ),
             reads=("lanes", "tile_o"),
             message="channels of a tile lie side by side in packed weights",
         )
-        return
-    cfg.add_constraint(
-        lambda c: c["pack_weights"].val or (c["lanes"].val == PIXELS and conv.o % c["tile_o"].val == 0),
-        reads=("lanes", "pack_weights", "tile_o"),
-        message="vectors of weights are read from panels, and so are tiles that stick out",
-    )
 
 
 def _constrain_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Leave out blocks that leave much undone or are far from any cache's size, and second names of one order."""
-    tile_o = ["tile_o"] if _both(conv) else []
-    down = ("lanes", "block_h", "vectors", "tile_w", "tile_h")
-    panels = ("lanes", "block_o", "vectors", *tile_o)
+    down = _declared(cfg, "lanes", "block_h", "vectors", "tile_w", "tile_h")
+    panels = _declared(cfg, "lanes", "block_o", "vectors", "tile_o")
 
     input_bytes = conv.c * math.prod(conv.size) * nbytes(conv.dtype)
     weight_bytes = conv.o * conv.c * math.prod(conv.kernel) * nbytes(conv.dtype)

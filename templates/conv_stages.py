@@ -20,12 +20,17 @@ Place: TypeAlias = tuple[te.Stage, te.IterVar]
 
 @dataclass(frozen=True)
 class ConvStages:
-    """The result, the sums that it is stored from, and copies of the input and of the weights where they are made."""
+    """The result, the sums that it is stored from, and copies of the input and of the weights where they are made.
+
+    Attributes:
+        turned: the input with its channels in front, which is copied.
+    """
 
     out: te.Tensor
     sums: te.Tensor
     copied: te.Tensor | None
     packed: te.Tensor | None
+    turned: te.Tensor | None = None
 
 
 def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:

@@ -1,4 +1,4 @@
-"""Implementations of operators by templates of other algorithms: for tasks of conv2d, Winograd's."""
+"""Implementations of operators by other templates: Winograd's and im2col for conv2d, Strassen's for matmul."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ from functools import partial
 
 from pegbox.errors import TemplateError
 from pegbox.task import Task, create_task
-from pegbox.templates.conv_shape import PACKED
+from pegbox.templates.bilinear_products import BilinearProducts
+from pegbox.templates.conv_shape import PACKED, conv_of
+from pegbox.templates.conv_space import runs_along_pixels
 from pegbox.templates.cook_toom import error_estimate
+from pegbox.templates.matmul_arguments import Product
+from pegbox.templates.strassen_shape import Strassen
 from pegbox.templates.winograd_shape import WORST, winograd_of
 
 _HOPELESS = 1.3
 """The largest ratio of the estimated cycles to those of the direct sum; both are off by some tenths."""
+_HOPELESS_SUMS = 1.2
+"""That of Strassen's algorithm: its estimate has the direct sum's error in common."""
 _FLOP_PER_LANE = 4
 """Operations of a lane in a cycle: two multiply-adds."""
+_COPY = 8
+"""The multiply-adds that take as long as the copy of a vector of columns; 5 to 10 were measured."""
 
 
 def conv2d_winograd(task: Task, *, m: int = 0) -> Task | None:
@@ -39,3 +47,43 @@ def conv2d_winograd(task: Task, *, m: int = 0) -> Task | None:
 conv2d_winograd_2 = partial(conv2d_winograd, m=2)
 conv2d_winograd_4 = partial(conv2d_winograd, m=4)
 conv2d_winograd_6 = partial(conv2d_winograd, m=6)
+
+
+def conv2d_im2col(task: Task) -> Task | None:
+    """Make the task of a product with columns, for channels last that do not fill vectors.
+
+    Raises:
+        TemplateError: the direct sum has vectors along pixels, too, or takes no longer with vectors of channels.
+    """
+    if task.name != "conv2d":
+        return None
+    made = create_task("conv2d_im2col", kwargs=task.workload[1], target=task.target)
+    conv = conv_of(made)
+    direct = conv.vectors * conv.lanes * conv.inside(0) * conv.inside(1)
+    if runs_along_pixels(conv):
+        raise TemplateError("conv2d has vectors along pixels here, too, and copies each element once; use it")
+    if conv.o + _COPY > direct:
+        raise TemplateError(
+            f"a vector of pixels takes {conv.o} multiply-adds and a copy that is as long as {_COPY}, where vectors of "
+            f"channels take {direct:.0f}; use conv2d"
+        )
+    return made
+
+
+def matmul_strassen(task: Task) -> Task | None:
+    """Make the task of a product by Strassen's algorithm.
+
+    Raises:
+        TemplateError: another type, an accuracy that its errors miss, or a direct sum with fewer cycles, as for few
+            rows, whose time is that of the weights.
+    """
+    if task.name != "matmul":
+        return None
+    made = create_task("matmul_strassen", kwargs=task.workload[1], target=task.target)
+    m, k, n, dtype, weights = (task.workload[1][name] for name in ("M", "K", "N", "dtype", "weights"))
+    p = Product((), m, k, n, dtype, weights == "packed", task.target)
+    cycles = Strassen(p).cycles
+    direct = BilinearProducts(1, m, k, p.vectors, p.lanes, dtype, p.target).cycles
+    if cycles > _HOPELESS_SUMS * direct:
+        raise TemplateError(f"about {cycles:,.0f} cycles, where the direct sum takes {direct:,.0f}")
+    return made

@@ -36,12 +36,18 @@ _CONVOLUTION = {"strides", "pads", "dilations", "group", "layout"}
 
 
 def conv2d(node: Node, constants: Constants, target: Target) -> NodeTask | None:
-    """Return the task of a convolution of one group in one or two dimensions, and of the pointwise nodes after it."""
+    """Return the task of a convolution of one group in one or two dimensions, and of the pointwise nodes after it.
+
+    The pixels of all images are those of one where they are multiplied by themselves, and channels are last.
+    """
     first = _first(node, "Conv", _CONVOLUTION)
     if first is None or first.attributes["group"] != 1 or len(first.inputs[0].shape) not in (3, 4):
         return None
     w = first.inputs[1]
     image, line, arguments = _images(first)
+    if _is_of_pixels(first) and arguments["layout"] == "NHWC":
+        n, c, rows, columns = image
+        image = 1, c, n * rows, columns
     arguments["weights"] = "packed" if w in constants else "OIHW"
     filters = (w.shape[0], image[1], *line, *w.shape[2:])
     return _product_task(node, "conv2d", (*image, w.shape[0], *filters[2:]), arguments, target, (filters, "OIHW"))
@@ -103,6 +109,31 @@ def _images(first: Node) -> tuple[tuple[int, ...], list[int], dict[str, Any]]:
         "dtype": x.dtype,
     }
     return (n, c, *line, *size), line, arguments
+
+
+def pixel_product(node: Node, constants: Constants, target: Target) -> NodeTask | None:
+    """Return the task of a product of filters and pixels, one for each group, and of the pointwise nodes after it.
+
+    That is a convolution of an image with its channels in front, where each pixel is multiplied by itself.
+    """
+    first = _first(node, "Conv", _CONVOLUTION)
+    if first is None or not _is_of_pixels(first):
+        return None
+    x, w = first.inputs
+    groups: Any = first.attributes["group"]
+    if x.shape[0] != 1 or w.shape[1] == 1 or first.attributes["layout"] != "NCHW":
+        return None
+    shape = w.shape[0] // groups, w.shape[1], math.prod(x.shape[2:])
+    template, lead = ("matmul", ()) if groups == 1 else ("batch_matmul", (groups,))
+    arguments = {"dtype": x.dtype, "weights": "plain"}
+    return _node_task(node, template, arguments, target, [Argument(w), Argument(x)], (*lead, *shape))
+
+
+def _is_of_pixels(first: Node) -> bool:
+    """Decide whether each pixel of a convolution's result is a sum over the channels of the same pixel."""
+    numbers: Any = first.attributes
+    strides, pads = numbers["strides"], numbers["pads"]
+    return math.prod(first.inputs[1].shape[2:]) == 1 and set(strides) == {1} and not any(pads)
 
 
 def matmul(node: Node, constants: Constants, target: Target) -> NodeTask | None:

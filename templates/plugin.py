@@ -11,9 +11,11 @@ _BY_ROWS = ("softmax", "log_softmax", "layer_norm", "rms_norm")
 def pegbox_register_templates() -> dict[str, str]:
     return {
         "matmul": "pegbox.templates.matmul:matmul",
+        "matmul_strassen": "pegbox.templates.matmul_strassen:matmul_strassen",
         "batch_matmul": "pegbox.templates.batch_matmul:batch_matmul",
         "conv2d": "pegbox.templates.conv2d:conv2d",
         "conv2d_winograd": "pegbox.templates.conv2d_winograd:conv2d_winograd",
+        "conv2d_im2col": "pegbox.templates.conv2d_im2col:conv2d_im2col",
         "depthwise_conv2d": "pegbox.templates.depthwise_conv2d:depthwise_conv2d",
         "group_conv2d": "pegbox.templates.group_conv2d:group_conv2d",
         "attention": "pegbox.templates.attention:attention",
@@ -31,13 +33,15 @@ def pegbox_register_space_generators() -> dict[str, str]:
 
 @hookimpl
 def pegbox_register_node_tasks() -> dict[str, str]:
-    names = ("conv2d", "depthwise_conv2d", "group_conv2d", "matmul", "attention", "rows", "transposition")
+    names = (
+        "conv2d", "depthwise_conv2d", "group_conv2d", "pixel_product", "matmul", "attention", "rows", "transposition",
+    )  # fmt: skip
     return {name: f"pegbox.templates.nodes:{name}" for name in names}
 
 
 @hookimpl
 def pegbox_register_implementations() -> dict[str, str]:
-    names = ("conv2d_winograd", *(f"conv2d_winograd_{m}" for m in (2, 4, 6)))
+    names = ("conv2d_im2col", "conv2d_winograd", *(f"conv2d_winograd_{m}" for m in (2, 4, 6)), "matmul_strassen")
     return {name: f"pegbox.templates.implementations:{name}" for name in names}
 
 

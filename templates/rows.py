@@ -27,8 +27,11 @@ _ROWS = (1, 2, 4, 8, 16)
 _BYTES = 1 << 10, 1 << 13
 """The bytes of a stage's rows that are enough to hide latency, and that the closest cache holds for several stages."""
 
-_VECTORS = (4, 2, 8)
-"""The vectors of a step, the best of untuned kernels first: functions are computed for four vectors in turns."""
+_VECTORS = (8, 4, 2)
+"""The vectors of a step, the best of untuned kernels first."""
+
+_IN_TURNS = (4, 2, 8)
+"""The same for long rows of sums or functions; these are computed for four vectors in turns."""
 
 
 @dataclass(frozen=True)
@@ -178,14 +181,16 @@ def _is_read_once(op: ComputeOp, ops: Sequence[ComputeOp]) -> bool:
 def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
     """Declare the knobs: rows at a time, and the vectors of a step of reductions and of other stages."""
     counts = _row_counts(found)
-    if 1 in counts and _is_streamed(cfg, found, found.out.outputs[0]):
-        cfg.prefer_first()  # single rows, which are prefetched
+    if _is_streamed(cfg, found, found.out.outputs[0]):
+        cfg.prefer_first()  # few rows: single ones are prefetched
     cfg.define_knob("rows", counts)
     lanes = _lanes(cfg, found)
     for name in "reduce_vectors", "map_vectors":
-        extents = (found.row(op) for op in found.stored if _vectors_of(op, found) == name)
-        most = -(-max(extents, default=1) // lanes)
-        cfg.define_knob(name, list(dict.fromkeys(min(count, most) for count in _VECTORS)))
+        ops = [op for op in found.stored if _vectors_of(op, found) == name and found.row(op) > 1]
+        most = -(-max(map(found.row, ops), default=1) // lanes)
+        is_plain = name == "map_vectors" and not any(_is_slow(found, op) for op in ops)
+        best = _VECTORS if is_plain or most <= max(_VECTORS) else _IN_TURNS
+        cfg.define_knob(name, list(dict.fromkeys(min(count, most) for count in best)))
     threads.declare(cfg, count_flop(found.out.outputs))
 
 

@@ -121,6 +121,21 @@ def _declare(cfg: pb.TemplateConfig, found: Crossing) -> None:
     cfg.prefer_first()
     moves = _MOVE * math.prod(axis.extent for axis in found.out.axis)
     threads.declare(cfg, max(count_flop(found.out.outputs), moves))
+    if cfg.target.num_cores > 1:
+        teams = [name for name in ("threads",) if name in cfg.space.knobs]
+        cfg.add_constraint(
+            lambda c: any(c[name].val == 1 for name in teams) or _shared(found, lanes, c) >= cfg.target.num_cores,
+            reads=("steps", "order", *teams),
+            message="each thread has a tile",
+        )
+
+
+def _shared(found: Crossing, lanes: int, c: pb.Config) -> int:
+    """Count the iterations that threads share: of the loops around tiles if they are enough, else rows of tiles."""
+    extents = [run.extent for run in found.runs]
+    down, across = -(-extents[found.down] // c["steps"].val), -(-extents[-1] // lanes)
+    around = math.prod(extents) // (extents[found.down] * extents[-1])
+    return max(around, down if c["order"].val == "across" else across)
 
 
 def _lanes(cfg: pb.TemplateConfig, found: Crossing) -> int:

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pegbox.task import Task
+    from pegbox.templates.matmul_arguments import Product
 
-_CONVOLUTIONS = ("conv2d", "conv2d_winograd", "group_conv2d")
-_TEMPLATES = ("batch_matmul", "matmul", *_CONVOLUTIONS)
+_CONVOLUTIONS = ("conv2d", "conv2d_im2col", "conv2d_winograd", "group_conv2d")
+_TEMPLATES = ("batch_matmul", "matmul", "matmul_strassen", *_CONVOLUTIONS)
 
 
 def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, name: str = "") -> np.ndarray[Any, Any]:
@@ -56,7 +57,7 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
         return _transformed(task, panels) if task.name == "conv2d_winograd" else panels
     if layout:
         raise ArgumentError(f"pack_weights: layout={layout!r}: {task!r} has no filters; leave it out")
-    return _matrices(task, array)
+    return _sums(task, array) if task.name == "matmul_strassen" else _matrices(task, array)
 
 
 def packed(task: Task, array: np.ndarray[Any, Any], replaced: Mapping[str, Any]) -> np.ndarray[Any, Any]:
@@ -69,18 +70,48 @@ def _matrices(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """(..., K, N) in panels of one vector, (..., ceil(N / lanes), K, lanes); of a narrow product (..., N, K)."""
     import numpy as np  # slow to import, like `product`: this module comes with the package
 
+    p = _product(task, array)
+    if p.is_narrow:
+        return np.ascontiguousarray(np.swapaxes(array, -1, -2))
+    padded = np.zeros((*p.lead, p.k, p.vectors * p.lanes), array.dtype)
+    padded[..., : p.n] = array
+    panels = padded.reshape(*p.lead, p.k, p.vectors, p.lanes)
+    return np.ascontiguousarray(np.swapaxes(panels, -2, -3))
+
+
+def _sums(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Sums of quarters of (K, N), (7, ceil(N / 2 lanes), ceil(K / 2) + 1, lanes), computed in float64.
+
+    Columns are divided by powers of two near their magnitudes; these are behind the last k of the first two sums.
+    """
+    import numpy as np
+
+    from pegbox.templates.strassen_shape import RIGHT, Strassen
+
+    p = _product(task, array)
+    h = Strassen(p)
+    _, exponents = np.frexp(np.abs(array).max(axis=0))
+    scales = np.ldexp(1.0, exponents - 1)
+    padded = np.zeros((2 * h.k, 2 * h.vectors * p.lanes))
+    padded[: p.k, : p.n] = array / scales
+    quarters = padded.reshape(2, h.k, h.vectors, 2, p.lanes).transpose(0, 3, 2, 1, 4)  # [half of k][second][v][k][lane]
+    out = np.zeros(h.weight_shape, array.dtype)
+    out[:, :, :-1] = np.tensordot(np.array(RIGHT, np.float64), quarters.reshape(4, *quarters.shape[2:]), axes=1)
+    behind = np.zeros(2 * h.vectors * p.lanes)
+    behind[: p.n] = np.where(array.any(axis=0), scales, 0)
+    out[:2, :, -1] = behind.reshape(h.vectors, 2, p.lanes).swapaxes(0, 1)
+    return out
+
+
+def _product(task: Task, array: np.ndarray[Any, Any]) -> Product:
+    """Return the product that a task computes, if the array is its second operand."""
     from pegbox.templates.matmul_arguments import Product
 
     sizes = task.workload[1]
     lead = (sizes["batch"],) if "batch" in sizes else ()
     p = Product(lead, sizes["M"], sizes["K"], sizes["N"], sizes["dtype"], True, task.target)
     check_array(_wanted(task), array, (*lead, p.k, p.n), p.dtype)
-    if p.is_narrow:
-        return np.ascontiguousarray(np.swapaxes(array, -1, -2))
-    padded = np.zeros((*lead, p.k, p.vectors * p.lanes), array.dtype)
-    padded[..., : p.n] = array
-    panels = padded.reshape(*lead, p.k, p.vectors, p.lanes)
-    return np.ascontiguousarray(np.swapaxes(panels, -2, -3))
+    return p
 
 
 def _filters(task: Task, array: np.ndarray[Any, Any], layout: str) -> np.ndarray[Any, Any]:

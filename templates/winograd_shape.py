@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pegbox.errors import TemplateError
-from pegbox.expr import nbytes
+from pegbox.templates.bilinear_products import BilinearProducts
 from pegbox.templates.conv_shape import PACKED, Conv, conv_of
 from pegbox.templates.cook_toom import Transforms, error_estimate, transforms
 
@@ -22,8 +22,6 @@ _RUN = 4
 """The most vectors in a row of pixels that is stored at a time."""
 _TRANSFORM = 6.0
 """Cycles that the transforms of a vector take: loads, sums and stores of two passes in each direction."""
-WEIGHT_BYTES = 4.0
-"""Bytes of filters that come from the last cache in a cycle, as measured where the reduction waits for them."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +79,18 @@ class Winograd:
         return self.size, self.size, self.conv.vectors, self.conv.c, self.conv.lanes
 
     @property
+    def products(self) -> BilinearProducts:
+        """The products of transformed tiles and filters."""
+        conv = self.conv
+        return BilinearProducts(
+            self.size**2, self.count, conv.c, conv.vectors, conv.lanes, conv.dtype, conv.target, self.run
+        )
+
+    @property
     def cycles(self) -> float:
-        """Estimate the cycles of a call: products, transforms, and weights from the last cache."""
-        conv, elements = self.conv, self.size**2
-        products = self.count * conv.c * conv.vectors / 2
-        vectors = self.count * (conv.c + conv.o) / conv.lanes
-        weights = conv.c * conv.vectors * conv.lanes * nbytes(conv.dtype) / WEIGHT_BYTES
-        return elements * (products + vectors * _TRANSFORM + weights)
+        """Estimate the cycles of a call: products with weights from the last cache, and transforms."""
+        vectors = self.count * (self.conv.c + self.conv.o) / self.conv.lanes
+        return self.products.cycles + self.size**2 * vectors * _TRANSFORM
 
 
 def tile_sizes(conv: Conv, m: int, accuracy: float | None = None) -> list[int]:

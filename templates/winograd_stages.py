@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import pegbox as pb
 from pegbox import te
 from pegbox.expr import nbytes
-from pegbox.templates import threads
+from pegbox.templates import bilinear_products, threads
 from pegbox.templates.conv_shape import PACKED
 from pegbox.templates.conv_stages import Place
 from pegbox.templates.linear_sums import chosen, matrix_rows
@@ -166,7 +166,7 @@ def schedule(cfg: pb.TemplateConfig, w: Winograd, stages: Stages) -> te.TESchedu
     sums = s.cache_write(stages.products, "local")
     block, channels = _schedule_out(cfg, s, w, stages)
     s[stages.products].compute_at(s[stages.out], channels)
-    _schedule_products(cfg, s, w, stages, sums)
+    bilinear_products.schedule(cfg, s, stages.products, sums, stages.filters.transformed)
     s[stages.data].compute_at(s[stages.out], block)
     _schedule_data(cfg, s, w, stages)
     _schedule_filters(cfg, s, w, stages.filters)
@@ -210,23 +210,6 @@ def _schedule_tiles(cfg: pb.TemplateConfig, tiles: te.Stage, w: Winograd) -> Pla
     tiles.reorder(n, v, xt, y, xi, z)
     write_out(tiles, z, [xi, *([y] if cfg["unroll_out"].val else [])])
     return tiles, xt
-
-
-def _schedule_products(cfg: pb.TemplateConfig, s: te.TESchedule, w: Winograd, stages: Stages, sums: te.Tensor) -> None:
-    """Schedule products of a block: for each element of the matrices, panel by panel of filters, row after row."""
-    store = s[stages.products]
-    a, b, p, v, z = store.op.axis
-    vo, vi = store.split(v, factor=cfg["vectors"].val)
-    po, pi = store.split(p, factor=cfg["rows"].val)
-    store.reorder(a, b, vo, po, pi, vi, z)
-    write_out(store, z, (pi, vi))
-    s[sums].compute_at(store, po)
-    a, b, p, v, z = s[sums].op.axis
-    ko, ki = s[sums].split(s[sums].op.reduce_axis[0], factor=cfg["unroll_c"].val)
-    s[sums].reorder(a, b, ko, ki, p, v, z)
-    write_out(s[sums], z, (ki, p, v))
-    if cfg["prefetch"].val:
-        s[sums].prefetch(stages.filters.transformed, ko, cfg["prefetch"].val)
 
 
 def _schedule_data(cfg: pb.TemplateConfig, s: te.TESchedule, w: Winograd, stages: Stages) -> None:

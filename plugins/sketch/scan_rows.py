@@ -138,10 +138,11 @@ def shared_loops(state: State, name: str) -> list[str]:
 
 
 def _reads_along(op: ComputeOp) -> bool:
-    """Check if most operands that differ from column to column are in memory in the order of a sum's terms."""
+    """Check if most operands that differ from column to column and from term to term lie in the order of the terms."""
+    column, term = op.axis[-1], op.reduce_axis[-1]
     found = [[free_vars(index) for index in load.indices] for load in loads_of(op)]
-    last = [indices[-1] for indices in found if any(op.axis[-1] in each for each in indices)]
-    along = sum(op.axis[-1] not in each and op.reduce_axis[-1] in each for each in last)
+    last = [indices[-1] for indices in found if {column, term} <= set().union(*indices)]
+    along = sum(column not in each and term in each for each in last)
     return 2 * along > len(last) and sums_along_lanes(op)
 
 

@@ -50,15 +50,17 @@ def softmax_node(name: str, x: Value, axis: int = -1) -> Node:
     return make_node(name, "Softmax", [x], compute, {"axis": axis})
 
 
-def reduced(name: str, x: Value, axes: Sequence[int]) -> Node:
-    """Make a node that adds the elements along axes, which stay with one element."""
+def reduced(name: str, x: Value, axes: Sequence[int], *, keep: bool = True) -> Node:
+    """Make a node that adds the elements along axes, which stay with one element if they are kept."""
 
     def compute(t: te.Tensor) -> list[te.Tensor]:
         over = {axis: te.reduce_axis((0, t.shape[axis]), name=f"k{axis}") for axis in axes}
-        shape = tuple(1 if axis in over else extent for axis, extent in enumerate(t.shape))
+        shape = tuple(1 if axis in over else extent for axis, extent in enumerate(t.shape) if keep or axis not in over)
 
         def element(*at: Any) -> Any:
-            return te.sum(t(*(over.get(axis, index) for axis, index in enumerate(at))), axis=list(over.values()))
+            left = iter(at)
+            places = [over[axis] if axis in over and not keep else next(left) for axis in range(t.ndim)]
+            return te.sum(t(*(over.get(axis, place) for axis, place in enumerate(places))), axis=list(over.values()))
 
         return [te.compute(shape, element, name="ReduceSum")]
 

@@ -9,10 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pegbox as pb
+from pegbox.model import Model
+
 onnx = pytest.importorskip("onnx")
 operators = pytest.importorskip("onnx_operators")
 backend = pytest.importorskip("pegbox.plugins.onnx.backend")
 reader = pytest.importorskip("pegbox.plugins.onnx.reader")
+sorting = pytest.importorskip("pegbox.plugins.onnx.operators.sorting")
 refusal = pytest.importorskip("pegbox.plugins.onnx.refusal")
 check, floats, integers = operators.check, operators.floats, operators.integers
 
@@ -78,6 +82,43 @@ def test_the_largest_and_the_smallest_elements(count: int, largest: bool, axis: 
     x = integers(0, 4, 5, 6, dtype="float32")  # with equal ones
     types = {"i": INT64}
     check("TopK", {"x": x, "k": np.array([count])}, "v i", weights=["k"], types=types, largest=int(largest), axis=axis)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+def test_few_of_many_elements(dtype: str, axis: int, largest: bool) -> None:
+    shape = [3, 2, 3]
+    shape[axis] = 3 * sorting.FEW + 1
+    x = integers(0, 4, *shape, dtype=dtype)  # with equal ones
+    if dtype == "float32":
+        x[x == 0], x[x == 3] = -np.inf, np.inf
+    else:
+        x[x == 0], x[x == 3] = np.iinfo(dtype).min if dtype[0] == "i" else -np.inf, 7
+    types = {"i": INT64, "v": onnx.helper.np_dtype_to_tensor_dtype(x.dtype)}
+    check("TopK", {"x": x, "k": np.array([3])}, "v i", weights=["k"], types=types, largest=int(largest), axis=axis)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_compiled_code_finds_few_of_many_elements(axis: int) -> None:
+    x = np.round(floats(40, 40), 1)  # with equal ones
+    model = operators.one_operator(
+        "TopK", {"x": x, "k": np.array([4])}, "v i", weights=["k"], types={"i": INT64}, axis=axis
+    )
+    values, places = pb.compile_model(Model(reader.read_model(model)), target="llvm -num-cores 1", store=None)(x)
+    wanted = np.take(np.argsort(-x, axis=axis, kind="stable"), range(4), axis=axis)
+    np.testing.assert_array_equal(places, wanted)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, wanted, axis=axis))
+
+
+def test_fewer_numbers_than_wanted_give_places_inside() -> None:
+    x = np.full((2, 2 * sorting.FEW), np.nan, "float32")
+    x[:, 3] = 1
+    model = operators.one_operator("TopK", {"x": x, "k": np.array([2])}, "v i", weights=["k"], types={"i": INT64})
+    values, places = backend.PreparedModel(model, operators.evaluated).run({"x": x})
+    np.testing.assert_array_equal(values[:, 0], 1)
+    np.testing.assert_array_equal(places[:, 0], 3)
+    assert (places[:, 1] < 2 * sorting.FEW).all()
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])

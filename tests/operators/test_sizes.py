@@ -23,8 +23,10 @@ TARGET = Target("llvm -num-cores 1")
 PLANE = {"n": 2, "c": 3, "y": 8, "x": 6}
 SIZES: dict[str, Mapping[str, int]] = {
     "template matmul": {"M": 5, "K": 7, "N": 37},
+    "template matmul_strassen": {"M": 5, "K": 7, "N": 37},
     "template batch_matmul": {"batch": 2, "M": 5, "K": 7, "N": 37},
     "template conv2d": {"N": 2, "C": 3, "H": 6, "W": 7, "O": 9, "KH": 1, "KW": 2},
+    "template conv2d_im2col": {"N": 2, "C": 3, "H": 6, "W": 7, "O": 9, "KH": 1, "KW": 2},
     "template conv2d_winograd": {"N": 2, "C": 3, "H": 6, "W": 7, "O": 9},
     "template depthwise_conv2d": {"N": 2, "C": 3, "H": 6, "W": 7, "KH": 1, "KW": 2},
     "template group_conv2d": {"N": 2, "C": 4, "H": 6, "W": 7, "O": 10},

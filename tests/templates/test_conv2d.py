@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -50,6 +51,7 @@ class TestConv2dChannelsLast(TemplateContract):
         (1, 4, 6, 6, 17, 3, 3, 1, 1, 1, "NHWC"),
         (2, 3, 9, 11, 5, 5, 3, 2, (2, 1), 1, "NHWC", "HWIO", "float64"),
         (1, 5, 6, 7, 3, 1, 1, *NHWC, "OIHW"),
+        (1, 5, 6, 7, 7, 3, 3, 1, 1, 1, "NHWC", "packed"),
     )
     configs = 3
 
@@ -108,6 +110,53 @@ SHAPES: list[tuple[tuple[int, ...], dict[str, Any]]] = [
 def test_it_computes_the_convolution(args: tuple[int, ...], options: dict[str, Any], kind: str) -> None:
     layout, lanes = kind.split()
     check(args, options | {"layout": layout}, configs=2, lanes=lanes)
+
+
+FEW_OUTPUTS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+    ((2, 18, 9, 11, 3, 3, 3), {"padding": 1}),
+    ((1, 5, 13, 12, 2, 4, 3), {"stride": (2, 3), "dilation": (1, 2), "padding": (2, 0)}),
+    ((1, 20, 6, 7, 1, 1, 1), {}),
+]
+
+
+@pytest.mark.parametrize(("args", "options"), FEW_OUTPUTS)
+@pytest.mark.parametrize("weights", ["", "HWIO"])
+def test_few_channels_last_are_computed_along_pixels(args: Any, options: dict[str, Any], weights: str) -> None:
+    options = options | {"layout": "NHWC", "weights": weights}
+    check(args, options, configs=4, lanes="pixels")
+    if args[4] == 1:  # vectors of float64 are shorter
+        check(args, options | {"dtype": "float64"}, configs=1, lanes="pixels")
+
+
+def test_channels_last_that_fill_half_of_a_vector_are_vectors() -> None:
+    for outputs, lanes in ((7, {"channels", "pixels"}), (8, {"channels"})):
+        task = pb.create_task(
+            "conv2d", (1, 4, 8, 8, outputs, 3, 3), {"layout": "NHWC"}, target="llvm -mcpu=x86-64-v4 -num-cores 1"
+        )
+        assert {entity.value() for entity in task.space.knobs["lanes"].entities} == lanes
+
+
+def test_images_of_few_outputs_are_turned_and_results_turned_back(golden: Callable[[object], None]) -> None:
+    task = pb.create_task(
+        "conv2d", (1, 8, 12, 12, 3, 3, 3), {"layout": "NHWC", "padding": 1, "weights": "packed"},
+        target="llvm -mcpu=x86-64-v3 -num-cores 1",
+    )  # fmt: skip
+    chosen = {"lanes": "pixels", "vectors": 3, "tile_o": 3, "inner": "k", "unroll_k": "kw"}
+    configs = task.space.iterate()
+    golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
+
+
+def test_a_tile_of_all_channels_reads_packed_weights() -> None:
+    """Three channels divide no vector, but are one tile."""
+    args, options = (1, 8, 12, 12, 3, 3, 3), {"padding": 1, "weights": "packed"}
+    task = pb.create_task("conv2d", args, options, target="llvm -num-cores 1")
+    x, w = (
+        np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32) for shape in ((1, 8, 12, 12), (3, 8, 3, 3))
+    )
+    config = next(c for c in of_lanes(task, "pixels", np.random.default_rng(0), 40) if c["tile_o"].val == 3)
+    out = np.empty((1, 3, 12, 12), np.float32)
+    pb.build(task, config=config)(x, pack_weights(task, w), out)
+    np.testing.assert_allclose(out, convolved(x, w, 1, 1, 1, "NCHW", "OIHW"), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])

@@ -259,3 +259,13 @@ def test_what_is_not_the_weights_of_a_task_is_not_packed() -> None:
         pack_weights(task, np.zeros((8, 4, 5, 5), np.float32))
     with pytest.raises(ArgumentError, match="make it with kwargs"):
         pack_weights(pb.create_task("conv2d_winograd", kwargs=GOOD), np.zeros((8, 4, 3, 3), np.float32))
+
+
+@pytest.mark.parametrize(("shape", "most"), [((1, 128, 50, 76, 128, 3, 3), 2), ((1, 64, 7, 7, 64, 3, 3), 4)])
+def test_each_core_has_a_block_of_tiles(shape: tuple[int, ...], most: int) -> None:
+    options = {"padding": 1, "layout": "NHWC", "weights": "packed", "m": 4}
+    task = task_of(shape, options, AVX512.replace("-num-cores 1", f"-num-cores {most}"))
+    count = -(-shape[2] // 4) * -(-shape[3] // 4)
+    for config in map(task.space.config, task.space.sample(12, np.random.default_rng(0))):
+        assert count >= most * (config["tiles"].val - 1) + 1, str(config)
+        assert "threads" in config or "in parallel" in task.show_ir(config)

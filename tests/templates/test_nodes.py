@@ -59,20 +59,25 @@ def followed(first: Node, *shapes: tuple[int, ...]) -> Node:
     return fused(*parts, pointwise_node("end", "HardSwish", ACTIVATIONS["hard_swish"], parts[-1].outputs))
 
 
-def implemented(node: Node, constants: Collection[Value] = ()) -> tuple[NodeTask | None, dict[Value, Array]]:
+def implemented(
+    node: Node, constants: Collection[Value] = (), place: int = 0
+) -> tuple[NodeTask | None, dict[Value, Array]]:
     rng = np.random.default_rng(0)
     arrays: dict[Value, Array] = {each: rng.uniform(-1, 1, each.shape).astype(each.dtype) for each in node.inputs}
     found = implementations_of(node, {each: arrays[each] for each in constants}, TARGET)[:-1]
-    return (found[0] if found else None), arrays
+    return (found[place] if place < len(found) else None), arrays
 
 
-def check(node: Node, template: str, constants: Collection[Value] = ()) -> pb.Task:
-    """The task of the template computes the node, whose arrays it takes as they are or packed."""
-    made, arrays = implemented(node, constants)
+def check(node: Node, template: str, constants: Collection[Value] = (), *, place: int = 0) -> pb.Task:
+    """The task of the template computes the node, whose arrays it takes as they are or packed.
+
+    Further implementations, behind the one in place 0, take all arrays as they are.
+    """
+    made, arrays = implemented(node, constants, place)
     assert made is not None
     assert made.task.base.name == template
     packed = {argument.value for argument in made.arguments if argument.pack is not None}
-    assert packed == set(constants) & {(node.parts or (node,))[0].inputs[1]}
+    assert packed == (set() if place else set(constants) & {(node.parts or (node,))[0].inputs[1]})
     (expected,) = evaluate(Graph("g", node.inputs, node.outputs, (node,), {}), arrays)
     for row in made.task.space.sample(2, np.random.default_rng(0)):
         given = []
@@ -157,6 +162,58 @@ def test_convolutions(node: Node, further: list[tuple[int, ...]], is_constant: b
 def test_a_convolution_alone_is_the_template_s_task() -> None:
     node = convolution((1, 3, 9, 8), (10, 3, 3, 3))
     assert check(node, "conv2d", [node.inputs[1]]).name == "conv2d"
+
+
+PIXELS: list[tuple[Node, list[tuple[int, ...]]]] = [
+    (convolution((1, 6, 19), (20, 6, 1), pads=[0, 0]), [(20, 1), (1, 20, 19)]),
+    (convolution((1, 6, 5, 7), (9, 6, 1, 1), pads=[0] * 4), [(9, 1, 1)]),
+]
+
+
+@pytest.mark.parametrize(("node", "further"), PIXELS)
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_convolutions_of_single_pixels_are_also_products_of_filters_and_pixels(
+    node: Node, further: list[tuple[int, ...]], is_constant: bool
+) -> None:
+    check(followed(node, *further), "matmul", [node.inputs[1]] if is_constant else [], place=1)
+
+
+def test_three_dimensional_convolutions_of_single_pixels_are_products() -> None:
+    check(convolution((1, 3, 4, 3, 2), (5, 3, 1, 1, 1), pads=[0] * 6), "matmul")
+
+
+def test_groups_of_single_pixels_are_products_side_by_side() -> None:
+    node = convolution((1, 6, 19), (20, 3, 1), pads=[0, 0], group=2)
+    check(followed(node, (20, 1), (1, 20, 19)), "batch_matmul")
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        convolution((2, 6, 19), (20, 6, 1), pads=[0, 0]),
+        convolution((1, 6, 19), (20, 6, 1), pads=[0, 0], strides=[2]),
+        convolution((1, 6, 19), (20, 6, 1), pads=[0, 1]),
+        convolution((1, 6, 19), (20, 6, 3)),
+        convolution((1, 6, 19), (6, 1, 1), pads=[0, 0], group=6),
+        convolution((1, 5, 7, 6), (9, 6, 1, 1), pads=[0] * 4, layout="NHWC"),
+    ],
+)
+def test_other_convolutions_are_no_products_of_filters_and_pixels(node: Node) -> None:
+    names = {each.task.base.name for each in implementations_of(node, {}, TARGET)}
+    assert names.isdisjoint({"matmul", "batch_matmul"})
+
+
+@pytest.mark.parametrize(("shape", "pixels"), [((3, 5, 7, 6), (15, 7)), ((3, 5, 6), (3, 5))])
+def test_channel_last_images_of_single_pixels_are_one_image(shape: tuple[int, ...], pixels: tuple[int, int]) -> None:
+    window = [1] * (len(shape) - 2)
+    node = convolution(shape, (9, 6, *window), pads=[0] * 2 * len(window), layout="NHWC")
+    task = check(followed(node, (9,), (*shape[:-1], 9)), "conv2d", [node.inputs[1]])
+    assert [task.base.workload[1][name] for name in "NHW"] == [1, *pixels]
+
+
+def test_images_whose_pixels_have_neighbours_stay_apart() -> None:
+    node = convolution((3, 5, 7, 6), (9, 6, 1, 1), pads=[0] * 4, strides=[2, 1], layout="NHWC")
+    assert check(node, "conv2d").workload[1]["N"] == 3
 
 
 PRODUCTS: list[tuple[tuple[int, ...], tuple[int, ...], str, list[tuple[int, ...]]]] = [

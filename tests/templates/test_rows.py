@@ -106,6 +106,27 @@ def test_single_rows_that_the_second_cache_does_not_hold_are_prefetched(
     assert "prefetch" not in task.show_ir(blocks)
 
 
+@pytest.mark.parametrize(
+    ("name", "columns", "first"),
+    [
+        ("softmax", 197, (2, 4, 4)),
+        ("log_softmax", 197, (2, 4, 8)),
+        ("layer_norm", 197, (2, 4, 8)),
+        ("layer_norm", 1024, (1, 4, 8)),
+        ("softmax", 60, (8, 8, 8)),
+        ("rms_norm", 8, (16, 1, 1)),
+    ],
+)
+def test_rows_that_the_second_cache_does_not_hold_are_estimated(
+    name: str, columns: int, first: tuple[int, int, int]
+) -> None:
+    """Check the estimates: few rows, and steps of many vectors but where long rows of functions take turns."""
+    task = pb.create_task(name, args=(2**22 // columns, columns), target=TARGET)
+    assert task.prefers_first
+    assert tuple(task.space.get(0)[knob].val for knob in ("rows", "reduce_vectors", "map_vectors")) == first
+    assert not pb.create_task(name, args=(64, columns), target=TARGET).prefers_first
+
+
 @pytest.mark.parametrize(("columns", "loop"), [(40, "j.outer"), (2000, "j.outer"), (4096, "k.outer")])
 def test_a_pass_over_a_much_shorter_row_does_not_fetch_the_output(columns: int, loop: str) -> None:
     """Check the loop that fetches the output: in a short one, the lines would come in a burst."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -66,3 +68,17 @@ def test_a_single_block_is_one_threads(args: tuple[int, ...]) -> None:
     assert {task.lower(space.config(row)).num_threads for row in refused[:4]} == {1}
     for row in rows[space.is_valid(rows)][:4]:
         assert task.lower(space.config(row)).num_threads == 2
+
+
+def test_threads_share_the_copy_of_a_flat_image() -> None:
+    task = create_task("conv2d", (1, 256, 14, 14, 128, 1, 1), {"layout": "NHWC", "weights": "packed"}, target=TWO)
+    rows = task.space.sample(96, np.random.default_rng(0))
+    for name, wanted in (("pack_data", "plain"), ("threads", 2)):
+        choices = [entity.val for entity in task.space.knobs[name].entities]
+        rows[:, list(task.space.knobs).index(name)] = choices.index(wanted)
+    copied = [task.space.config(row) for row in rows[task.space.is_valid(rows)]]
+    programs = [task.show_ir(config) for config in copied[:6] if config["data_at"].val == "root"]
+    assert programs
+    for text in programs:
+        shared, *_ = re.findall(r"in parallel range\((\d+)\):\n +for i3", text)
+        assert int(shared) >= 14 * 14

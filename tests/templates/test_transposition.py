@@ -155,3 +155,11 @@ def test_nodes_that_change_the_order_have_it_first() -> None:
     node = make_node("node", "Transpose", [Value("x", (8, 9), "float32")], compute)
     names = [made.task.name for made in implementations_of(node, {}, target_of(AVX2))]
     assert [name.rsplit("@")[-1] for name in names] == ["transposition", "sketch"]
+
+
+@pytest.mark.parametrize("shape", [(64, 128), (3, 5000), (64, 32768 * 2), (5, 7)])
+def test_several_threads_have_a_tile_each(shape: tuple[int, int]) -> None:
+    task = task_of(transposed(shape, (1, 0)), AVX2.replace("-num-cores 1", "-num-cores 2"))
+    for config in map(task.space.config, task.space.sample(8, np.random.default_rng(0))):
+        alone = "threads" in config and config["threads"].val == 1
+        assert alone or "in parallel" in task.show_ir(config), str(config)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pegbox.compute.graph import post_order
 from pegbox.compute.permutation import Order, permuted
-from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, body_loads
 from pegbox.graph.graph import Computation, Graph, Node, Value
 from pegbox.graph.kind import is_pointwise, permutation_of
 from pegbox.graph.operations import CHANNEL_LAST, conv_node, reshape_node, transpose_node
@@ -17,6 +17,7 @@ from pegbox.graph.rewriting import Rewriting
 
 _LAST = (0, 2, 3, 1)
 _FIRST = (0, 3, 1, 2)
+_LINES = (0, 2, 1)  # of an image of which one axis is reduced, in both directions
 _FILTERS = (2, 3, 1, 0)  # of convolutions in groups, depthwise ones among them
 _RANK = len(_LAST)
 _BARRIERS = frozenset({"MatMul", "Reshape", "Transpose", "Gather"})
@@ -79,9 +80,11 @@ class _ChannelLast:
     def _emit(self, made: Node, node: Node) -> None:
         self._made.add(made)
         for old, new in zip(node.outputs, made.outputs, strict=True):
-            if new is not old:
+            if _is_image(old):
                 self._twins[old] = new
                 self._pending.add(old)
+            elif new is not old:
+                self._made.add(_transposed(old, new, _LINES))
 
     def _belongs(self, node: Node) -> bool:
         """Decide whether at least half of what a node reads is channel-last."""
@@ -116,9 +119,10 @@ class _ChannelLast:
         moved = [_is_image(value) or (low and 0 < len(value.shape) < _RANK) for value in node.inputs]
         orders = tuple((place, _order(value)) for place, value in enumerate(node.inputs) if moved[place])
         inputs = tuple(self._last(value) if last else value for value, last in zip(node.inputs, moved, strict=True))
-        outputs = tuple(_twin(value) if _is_image(value) else value for value in node.outputs)
+        lines = _are_lines(node)
+        outputs = tuple(_twin(value) if lines or _is_image(value) else value for value in node.outputs)
         attributes = {**node.attributes, "layout": CHANNEL_LAST}
-        compute = _Permuted(node.computation, orders, ((_RANK, _LAST),))
+        compute = _Permuted(node.computation, orders, ((_RANK, _LAST), *([(_RANK - 1, _LINES)] if lines else [])))
         return replace(
             node, name=f"{node.name}.last", inputs=inputs, outputs=outputs, compute=compute, attributes=attributes
         )
@@ -186,6 +190,16 @@ def _is_image(value: Value) -> bool:
     return len(value.shape) == _RANK
 
 
+def _are_lines(node: Node) -> bool:
+    """Decide whether a node reduces one axis of an image, so that its output has channels before the pixels left."""
+    rank = _RANK - 1
+    if any(len(value.shape) != rank for value in node.outputs):
+        return False
+    made = [tensor.op for tensor in node.computation.outputs]
+    reads = [(op, load) for op in made if isinstance(op, ComputeOp) for load in body_loads(op.body)]
+    return all(load.indices[1] is op.axis[1] for op, load in reads if len(load.indices) >= rank)
+
+
 def _is_image_convolution(node: Node) -> bool:
     return node.kind == "Conv" and node.attributes.get("layout") == "NCHW" and _is_image(node.inputs[0])
 
@@ -195,7 +209,8 @@ def _elements(values: Sequence[Value]) -> int:
 
 
 def _twin(value: Value) -> Value:
-    return Value(f"{value.name}.last", tuple(value.shape[axis] for axis in _LAST), value.dtype)
+    order = _LAST if _is_image(value) else _LINES
+    return Value(f"{value.name}.last", tuple(value.shape[axis] for axis in order), value.dtype)
 
 
 def _order(value: Value) -> Order:

@@ -66,6 +66,28 @@ def test_neighbours_in_a_region_have_no_transposes_between_them() -> None:
     check_same_values(graph, made)
 
 
+@pytest.mark.parametrize("axis", [2, 3])
+def test_one_axis_of_pixels_is_reduced_before_channels_come_in_front(axis: int) -> None:
+    conv = convolution("c", X, W)
+    total = reduced("t", *conv.outputs, [axis], keep=False)
+    graph = graph_of([conv, total], [X], total.outputs, [W])
+    made = layouts(graph)
+    left = X.shape[5 - axis]
+    assert [value.shape for node in made.nodes[2:] for value in node.outputs] == [(1, left, 8), (1, 8, left)]
+    assert kinds(made) == ["Transpose", "Conv", "ReduceSum", "Transpose"]
+    check_same_values(graph, made)
+
+
+@pytest.mark.parametrize("axes", [[1], [0], [2, 3]])
+def test_other_reductions_to_fewer_axes_keep_their_outputs(axes: list[int]) -> None:
+    conv = convolution("c", X, W)
+    total = reduced("t", *conv.outputs, axes, keep=False)
+    graph = graph_of([conv, total], [X], total.outputs, [W])
+    made = layouts(graph)
+    assert kinds(made) == ["Transpose", "Conv", "ReduceSum"]
+    check_same_values(graph, made)
+
+
 def test_a_product_gets_its_own_layout_back() -> None:
     conv = convolution("c", X, W)
     product = matmul_node("m", *conv.outputs, Value("k", (5, 3), "float32"))
