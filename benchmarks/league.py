@@ -3,6 +3,7 @@
     python3 benchmarks/league.py runs/                          # make runs, hours on one core; the same command goes on
     python3 benchmarks/league.py runs/ --minutes 30 --suites hard,knobs --seeds 2 --tuners bayes,optuna_tpe
     python3 benchmarks/league.py runs/ --trials 50 --tuners optuna_gp      # a slow tuner gets the first budgets only
+    python3 benchmarks/league.py runs/ --trials 50 --first 5 --seeds 20    # short runs of more seeds than the long ones
     python3 benchmarks/league.py runs/ --page docs/league.md    # make the page from the finished runs
 
 `runs/` gets a log for each suite, with experience and without; finished runs are never made again. After a change of a
@@ -54,7 +55,8 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="where the runs are kept")
     parser.add_argument("--suites", default=",".join(SUITES))
     parser.add_argument("--tuners", default=",".join((*OURS, *THEIRS)))
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=5, help="seeds from --first to this number less 1")
+    parser.add_argument("--first", type=int, default=0, help="the first seed; others may have longer runs")
     parser.add_argument("--trials", type=int, default=max(BUDGETS), choices=BUDGETS, help="the length of runs")
     parser.add_argument("--jobs", default="1", help="runs at a time")
     parser.add_argument("--minutes", type=float, default=math.inf, help="start no further seed of a suite after this")
@@ -79,7 +81,8 @@ def make(folder: Path, suites: Sequence[str], tuners: Sequence[str], options: ar
     if options.experience:
         tuners = [tuner for tuner in tuners if tuner in EXPERIENCED]
     # A comparison opens its spaces once for all seeds, which takes as long as a few seeds of a fast tuner.
-    rounds = [[seed] for seed in range(options.seeds)] if math.isfinite(options.minutes) else [[*range(options.seeds)]]
+    seeds = [*range(options.first, options.seeds)]
+    rounds = [[seed] for seed in seeds] if math.isfinite(options.minutes) else [seeds]
     for seeds in rounds:
         for suite in suites:
             if time.monotonic() - began > 60 * options.minutes:
