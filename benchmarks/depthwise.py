@@ -11,7 +11,8 @@ ahead, as ONNX Runtime has constants. A rival that is not installed is left out.
 The roofline is that of one core, the longer of two times: that of the multiply-adds at the peak, which is measured in
 turns with the kernels, and that of copying the input to the output in the caches that hold both. All take turns, pinned
 to one core, each after a call that brings its arrays back into the caches; the output shows the least time of each,
-because disturbances only add to it.
+because disturbances only add to it. With `--aligned`, arrays begin at a line of the caches, as those of a model do.
+NumPy's large arrays begin 16 bytes behind one, so that each vector of 64 bytes takes two lines.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import numpy as np
 from peak import peak_kernel
 
 import pegbox as pb
+from pegbox.codegen.runtime.checked_call import aligned_bytes
 from pegbox.measure.baselines.roofline import measure_roofline, size_class
 from pegbox.templates import pack_weights
 
@@ -56,6 +58,7 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--aligned", action="store_true", help="arrays begin at lines of the caches")
     options = parser.parse_args()
     for text in options.shapes or (IN_GROUPS if options.in_groups else SHAPES):
         found = _SHAPE.fullmatch(text)
@@ -84,6 +87,9 @@ def one_case(text: str, sizes: tuple[int, ...], layout: str, options: argparse.N
     if groups:
         filters = rng.uniform(-1, 1, (k, k, c // groups, c)).astype(x.dtype)
         arrays[1] = pack_weights(task, filters)
+    if options.aligned:
+        arrays = [aligned(array) for array in arrays]
+        x, out = arrays[0], arrays[-1]
     kernel(*arrays)
     given = x, filters, layout, stride, padding, groups or c
     calls = dict([*_torch(*given), *_onnxruntime(*given)])
@@ -103,6 +109,13 @@ def one_case(text: str, sizes: tuple[int, ...], layout: str, options: argparse.N
         f"GFLOP/s, copy {roof.copy:.1f} GB/s); rivals µs (ratio): {rivals}; {config or 'predicted'}",
         flush=True,
     )
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """Copy an array to memory that begins at a line of the caches."""
+    copy = aligned_bytes(array.nbytes).view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def timed(kernel: Any, arrays: list[np.ndarray], calls: dict[str, Call], rounds: int) -> tuple[dict[str, float], float]:

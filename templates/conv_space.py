@@ -8,7 +8,8 @@ another one, accumulated over the whole reduction.
 | channels | output channels | `tile_h` × `tile_w` pixels of the result | the input |
 | pixels | pixels of the result, line after line | `tile_o` output channels | the weights |
 
-Products with the columns of another convolution (`conv2d_im2col`) have lanes along pixels alone, in either layout.
+NCHW has both. NHWC has channels, or pixels for windows of few outputs; products with the columns of another
+convolution (`conv2d_im2col`) have pixels in either layout.
 
 Tiles divide the result or stick out of it by a small share, into padding: so the register tile is written out once, and
 not again for each kind of tail. Where that leaves no good one, tiles are cut (`conv_register_tiles.py`).
@@ -68,36 +69,47 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     _constrain_blocks(cfg, conv)
 
 
-def runs_along_pixels(conv: Conv) -> bool:
-    """Decide whether lanes may run along pixels: where these are neighbours in memory, or channels fill few lanes."""
-    return conv.layout == "NCHW" or conv.are_columns or 2 * conv.o < conv.lanes
+def lane_dimensions(conv: Conv) -> list[str]:
+    """List the dimensions that vectors may run along.
+
+    Images with their channels last are turned for windows of few outputs: with pixels in their lanes, vectors are full
+    but for the gaps between rows.
+    """
+    pitch, columns = tiles.pitch_of(conv), conv.out[1]
+    is_turned = conv.layout == "NHWC" and conv.kernel != (1, 1) and 2 * conv.o * pitch < conv.lanes * columns
+    if conv.are_columns or is_turned:
+        return [PIXELS]
+    return [CHANNELS, PIXELS] if conv.layout == "NCHW" else [CHANNELS]
 
 
 def _declare_tile_and_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
     channels, pixels = {"lanes": CHANNELS}, {"lanes": PIXELS}
-    widest = conv.vectors
-    if runs_along_pixels(conv):
+    widest, lanes = conv.vectors, lane_dimensions(conv)
+    if PIXELS in lanes:
         widest = max(widest, -(-conv.pixels[0] * conv.pixels[1] // conv.lanes))
-    cfg.define_knob(
-        "lanes", [*([] if conv.are_columns else [CHANNELS]), *([PIXELS] if runs_along_pixels(conv) else [])]
-    )
+    cfg.define_knob("lanes", lanes)
     cfg.define_knob("vectors", [v for v in VECTORS if v <= widest])
-    if not conv.are_columns:
+    if CHANNELS in lanes:
         cfg.define_knob("tile_w", tile_widths(conv), when=channels)
         cfg.define_knob("tile_h", tile_sizes(conv.pixels[0], HEIGHTS), when=channels)
-    if runs_along_pixels(conv):
+    if PIXELS in lanes:
         heights = tile_sizes(conv.o, ROWS)
         if conv.weights == PACKED and conv.o in heights:  # a tile of all channels has one name
             heights = [height for height in heights if height <= conv.o]
         cfg.define_knob("tile_o", heights, when=pixels)
     # The copies that are made first, and their layouts.
-    cfg.define_knob("pack_data", [*([] if conv.is_padded or conv.are_columns else [AS_IT_LIES]), *_copies(conv)])
-    if runs_along_pixels(conv) and conv.weights != PACKED:
+    cfg.define_knob("pack_data", _data_forms(conv))
+    if PIXELS in lanes and conv.weights != PACKED:
         cfg.define_knob("pack_weights", [True, False])
 
 
+def _data_forms(conv: Conv) -> list[str]:
+    is_read = not conv.is_padded and CHANNELS in lane_dimensions(conv)
+    return [*([AS_IT_LIES] if is_read else []), *_copies(conv)]
+
+
 def _copies(conv: Conv) -> list[str]:
-    return [PLAIN, BLOCKED] if len(_channel_blocks(conv)) > 1 else [PLAIN]
+    return [PLAIN, BLOCKED] if len(_channel_blocks(conv)) > 1 and CHANNELS in lane_dimensions(conv) else [PLAIN]
 
 
 def _channel_blocks(conv: Conv) -> list[int]:
@@ -138,7 +150,7 @@ def _declare_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
     _declare_place(cfg, "data_at", outer if heights[1:] else {})
     if conv.weights != PACKED:
         outer = {"order": CHANNELS_OUTSIDE, "block_o": panels[1:]}
-        outer |= {"pack_weights": True} if runs_along_pixels(conv) else {}
+        outer |= {"pack_weights": True} if PIXELS in lane_dimensions(conv) else {}
         _declare_place(cfg, "weights_at", outer if panels[1:] else {})
 
 
@@ -154,8 +166,9 @@ def _declared(cfg: pb.TemplateConfig, *names: str) -> tuple[str, ...]:
 
 def _constrain_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Leave out register tiles that cannot be fast, whatever the rest of the configuration."""
-    of_channels = frozenset() if conv.are_columns else channel_tiles(conv).tiles
-    of_pixels = pixel_tiles(conv) if runs_along_pixels(conv) else frozenset()
+    lanes = lane_dimensions(conv)
+    of_channels = channel_tiles(conv).tiles if CHANNELS in lanes else frozenset()
+    of_pixels = pixel_tiles(conv) if PIXELS in lanes else frozenset()
     reads = _declared(cfg, "lanes", "vectors", "tile_w", "tile_h", "tile_o")
 
     def is_good(c: pb.Config) -> bool:
@@ -204,13 +217,13 @@ def _constrain_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
                 reads=("inner", "tile_c", "unroll_c"),
                 message="unroll_c divides the block of channels",
             )
-    if not conv.is_padded and not conv.flat:
+    if AS_IT_LIES in _data_forms(conv) and not conv.flat:
         cfg.add_constraint(
             lambda c: c["pack_data"].val != AS_IT_LIES or conv.out[0] % c["tile_h"].val == 0,
             reads=("lanes", "pack_data", "tile_h"),
             message="rows of tiles stick out only of a copy",
         )
-    if runs_along_pixels(conv):
+    if PIXELS in lane_dimensions(conv):
         _constrain_lines(cfg, conv)
 
 

@@ -7,8 +7,9 @@ from functools import partial
 from pegbox.errors import TemplateError
 from pegbox.task import Task, create_task
 from pegbox.templates.bilinear_products import BilinearProducts
+from pegbox.templates.conv_choices import PIXELS
 from pegbox.templates.conv_shape import PACKED, conv_of
-from pegbox.templates.conv_space import runs_along_pixels
+from pegbox.templates.conv_space import lane_dimensions
 from pegbox.templates.cook_toom import error_estimate
 from pegbox.templates.matmul_arguments import Product
 from pegbox.templates.strassen_shape import Strassen
@@ -60,8 +61,8 @@ def conv2d_im2col(task: Task) -> Task | None:
     made = create_task("conv2d_im2col", kwargs=task.workload[1], target=task.target)
     conv = conv_of(made)
     direct = conv.vectors * conv.lanes * conv.inside(0) * conv.inside(1)
-    if runs_along_pixels(conv):
-        raise TemplateError("conv2d has vectors along pixels here, too, and copies each element once; use it")
+    if PIXELS in lane_dimensions(conv):
+        raise TemplateError("conv2d has vectors along pixels here, too, and copies less; use it")
     if conv.o + _COPY > direct:
         raise TemplateError(
             f"a vector of pixels takes {conv.o} multiply-adds and a copy that is as long as {_COPY}, where vectors of "

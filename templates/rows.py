@@ -244,15 +244,23 @@ def _prefetch(
     """Keep memory busy while rows are computed, between the first reads of a row and its last writes.
 
     The pass that takes longest fetches: one that computes slow functions fetches the next row and the lines of the
-    output. Where there is none, the next row is read while this one is written. Blocks of several short rows gain
-    nothing: the hardware sees one stream.
+    output, unless the rows that are made push these out of the closest cache before they are written. Where there is
+    none, the next row is read while this one is written. Blocks of several short rows gain nothing: the hardware sees
+    one stream.
     """
     fetching = _fetching_pass(found, loops)
-    reading = fetching if _is_slow(found, fetching) else found.out
+    is_slow = _is_slow(found, fetching)
     for tensor in _streamed(cfg, found):
-        out.prefetch(tensor, place, 1, among=loops[reading])
-    if found.out.reduce is None and _is_streamed(cfg, found, found.out.outputs[0]):
+        out.prefetch(tensor, place, 1, among=loops[fetching if is_slow else found.out])
+    if found.out.reduce is not None or not _is_streamed(cfg, found, found.out.outputs[0]):
+        return
+    if not is_slow or _bytes_made(found) < cfg.target.caches.l1:
         out.prefetch(found.out.outputs[0], place, 0, among=loops[fetching])
+
+
+def _bytes_made(found: Rows) -> int:
+    """Count the bytes of a row of all that is stored by elements."""
+    return sum(found.row(op) * nbytes(op.outputs[0].dtype) for op in found.stored if op.reduce is None)
 
 
 def _fetching_pass(found: Rows, loops: Mapping[ComputeOp, te.IterVar]) -> ComputeOp:

@@ -120,7 +120,7 @@ def schedule(cfg: pb.TemplateConfig, h: Strassen, stages: Stages) -> te.TESchedu
     bilinear_products.schedule(cfg, s, stages.products, sums, stages.right)
     _schedule_left(s, h, stages, (s[stages.out], block))
     if stages.column_max is not None:
-        _schedule_right(cfg, s, h, stages.right, stages.column_max)
+        _schedule_right(cfg, s, h, stages.right, stages.column_max, (s[stages.out], columns))
     return s
 
 
@@ -156,18 +156,27 @@ def _schedule_left(s: te.TESchedule, h: Strassen, stages: Stages, at: tuple[te.S
 
 
 def _schedule_right(
-    cfg: pb.TemplateConfig, s: te.TESchedule, h: Strassen, sums: te.Tensor, column_max: te.Tensor
+    cfg: pb.TemplateConfig,
+    s: te.TESchedule,
+    h: Strassen,
+    sums: te.Tensor,
+    column_max: te.Tensor,
+    at: tuple[te.Stage, te.IterVar],
 ) -> None:
-    """Compute the sums of the weights beforehand, a vector of them at a time; threads share the columns."""
-    lanes, right = h.product.lanes, s[sums]
+    """Compute the sums of B a vector at a time: of a block of columns where one block has all rows, else beforehand.
+
+    The sums of all columns are large, and memory that is new in each call costs as much as they do.
+    """
+    lanes, right, columns = h.product.lanes, s[sums], s[column_max]
     t, v, k, lane = right.op.axis
     right.reorder(v, k, t, lane)
     write_out(right, lane, [t])
-    threads.share(cfg, right, v)
-    columns = s[column_max]
     (x,) = columns.op.axis
-    (k,) = columns.op.reduce_axis
     xo, lane = columns.split(x, factor=lanes)
-    columns.reorder(xo, k, lane)
+    columns.reorder(xo, *columns.op.reduce_axis, lane)
     columns.vectorize(lane)
-    threads.share(cfg, columns, xo)
+    for stage, shared in ((right, v), (columns, xo)):
+        if cfg["tiles"].val >= h.rows:
+            stage.compute_at(*at)
+        else:
+            threads.share(cfg, stage, shared)

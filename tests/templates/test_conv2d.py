@@ -51,7 +51,7 @@ class TestConv2dChannelsLast(TemplateContract):
         (1, 4, 6, 6, 17, 3, 3, 1, 1, 1, "NHWC"),
         (2, 3, 9, 11, 5, 5, 3, 2, (2, 1), 1, "NHWC", "HWIO", "float64"),
         (1, 5, 6, 7, 3, 1, 1, *NHWC, "OIHW"),
-        (1, 5, 6, 7, 7, 3, 3, 1, 1, 1, "NHWC", "packed"),
+        (1, 5, 6, 12, 3, 3, 3, 1, 1, 1, "NHWC", "packed"),
     )
     configs = 3
 
@@ -115,7 +115,7 @@ def test_it_computes_the_convolution(args: tuple[int, ...], options: dict[str, A
 FEW_OUTPUTS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((2, 18, 9, 11, 3, 3, 3), {"padding": 1}),
     ((1, 5, 13, 12, 2, 4, 3), {"stride": (2, 3), "dilation": (1, 2), "padding": (2, 0)}),
-    ((1, 20, 6, 7, 1, 1, 1), {}),
+    ((1, 20, 6, 7, 1, 1, 2), {}),
 ]
 
 
@@ -128,12 +128,20 @@ def test_few_channels_last_are_computed_along_pixels(args: Any, options: dict[st
         check(args, options | {"dtype": "float64"}, configs=1, lanes="pixels")
 
 
-def test_channels_last_that_fill_half_of_a_vector_are_vectors() -> None:
-    for outputs, lanes in ((7, {"channels", "pixels"}), (8, {"channels"})):
-        task = pb.create_task(
-            "conv2d", (1, 4, 8, 8, outputs, 3, 3), {"layout": "NHWC"}, target="llvm -mcpu=x86-64-v4 -num-cores 1"
-        )
-        assert {entity.value() for entity in task.space.knobs["lanes"].entities} == lanes
+@pytest.mark.parametrize(
+    ("sizes", "lanes"),
+    [
+        ((16, 16, 6, 3, 3), "pixels"),
+        ((16, 16, 8, 3, 3), "channels"),
+        ((3, 3, 6, 3, 3), "channels"),
+        ((16, 16, 6, 1, 1), "channels"),
+    ],
+)
+def test_windows_of_few_outputs_and_small_gaps_have_pixels_in_their_lanes(sizes: Any, lanes: str) -> None:
+    h, w, outputs, kh, kw = sizes
+    options = {"layout": "NHWC", "padding": kh // 2}
+    task = pb.create_task("conv2d", (1, 4, h, w, outputs, kh, kw), options, target="llvm -mcpu=x86-64-v4 -num-cores 1")
+    assert [entity.value() for entity in task.space.knobs["lanes"].entities] == [lanes]
 
 
 def test_images_of_few_outputs_are_turned_and_results_turned_back(golden: Callable[[object], None]) -> None:

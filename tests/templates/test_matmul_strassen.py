@@ -164,6 +164,11 @@ def test_a_block_of_rows_is_summed_multiplied_and_stored(golden: Callable[[objec
 
 
 def test_sums_of_plain_weights_come_first(golden: Callable[[object], None]) -> None:
+    task = task_of(64, 33, 40, AVX2)
+    golden(task.show_ir({"tiles": 16, "rows": 4, "vectors": 3, "block_o": 1, "unroll_c": 1, "prefetch": 0}))
+
+
+def test_sums_of_plain_weights_are_those_of_a_block_where_all_rows_are_one(golden: Callable[[object], None]) -> None:
     task = task_of(32, 33, 40, AVX2)
     golden(task.show_ir({"tiles": 16, "rows": 4, "vectors": 3, "block_o": 1, "unroll_c": 1, "prefetch": 0}))
 

@@ -81,7 +81,7 @@ def test_loops_over_rows_fill_vectors(name: str, cpu: str, register: str) -> Non
     ("name", "columns", "loop", "of_output"),
     [
         ("softmax", 512, "j.outer_m", "j.outer_m"),
-        ("softmax", 4096, "j.outer_m", "j.outer_m"),
+        ("softmax", 2048, "j.outer_m", "j.outer_m"),
         ("log_softmax", 512, "k2.outer", "k2.outer"),
         ("log_softmax", 4096, "k2.outer", "k2.outer"),
         ("layer_norm", 512, "j.outer", "k2.outer"),
@@ -104,6 +104,14 @@ def test_single_rows_that_the_second_cache_does_not_hold_are_prefetched(
     task = pb.create_task(name, args=(8192, 512), target=TARGET)
     blocks = next(c for c in map(task.space.get, range(task.space.size)) if c["rows"].val > 1)
     assert "prefetch" not in task.show_ir(blocks)
+
+
+@pytest.mark.parametrize(("name", "columns"), [("softmax", 8192), ("log_softmax", 16384)])
+def test_a_pass_of_functions_does_not_fetch_an_output_that_the_closest_cache_loses(name: str, columns: int) -> None:
+    task = pb.create_task(name, args=(2048, columns), target=TARGET)
+    shown = task.show_ir(task.space.get(0))
+    assert "prefetch(address(X[" in shown
+    assert f"prefetch(address({name}[" not in shown
 
 
 @pytest.mark.parametrize(
