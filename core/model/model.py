@@ -6,6 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -24,6 +25,7 @@ from pegbox.model.variant_choice import VariantChoice
 from pegbox.operators.kernel_library import StoreLike, held_store
 from pegbox.records.history import History
 from pegbox.records.journal import Journal
+from pegbox.task.accuracy import check_accuracy
 
 IN_PARTS = "NHWC, fused, attention in parts"
 """The variant that computes attention by several kernels."""
@@ -39,10 +41,13 @@ class Model:
 
     Attributes:
         graph: the graph as it was read.
+        accuracy: the largest error that kernels may have, relative to the largest magnitude of their outputs; None for
+            the default of a task.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, accuracy: float | None = None) -> None:
         self.graph = check_instance("graph", graph, Graph, "a pegbox.graph.Graph")
+        self.accuracy = None if accuracy is None else check_accuracy(accuracy)
 
     @property
     def name(self) -> str:
@@ -52,7 +57,7 @@ class Model:
     @cached_property
     def optimized(self) -> Graph:
         """The graph whose nodes are compiled."""
-        return optimize(self.graph)
+        return self._optimized()
 
     @cached_property
     def variants(self) -> Mapping[str, Graph]:
@@ -63,11 +68,14 @@ class Model:
         found = {"NHWC, fused": self.optimized}
         keys = [task_keys(self.optimized)]
         for name, options in _OTHERS.items():
-            graph = optimize(self.graph, **options)
+            graph = self._optimized(**options)
             if (key := task_keys(graph)) not in keys:
                 found[name] = graph
                 keys.append(key)
         return found
+
+    def _optimized(self, **options: Any) -> Graph:
+        return replace(optimize(self.graph, **options), accuracy=self.accuracy)
 
     def __repr__(self) -> str:
         return f"<Model {self.name}: {len(self.graph.nodes)} operators>"
@@ -94,15 +102,23 @@ ModelLike: TypeAlias = Model | str | os.PathLike[str]
 """A model, or the file of one."""
 
 
-def load_model(path: str | os.PathLike[str], *, shapes: Mapping[str, Sequence[int]] | None = None) -> Model:
+def load_model(
+    path: str | os.PathLike[str],
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    accuracy: float | None = None,
+) -> Model:
     """Read a model from a file.
 
     Args:
         path: the file, whose suffix names its format: ".onnx", or another that a plugin reads.
         shapes: the shapes of inputs whose dimensions the file leaves open.
+        accuracy: the largest error of a kernel, relative to the largest magnitude of its outputs, such as 1e-6. Kernels
+            whose algorithms have larger errors are left out. By default that of a task.
 
     Raises:
-        ArgumentError: no such file, no reader for its suffix, or wrong shapes.
+        ArgumentError: no such file, no reader for its suffix, wrong shapes, or an accuracy that is not above 0 and at
+            most 1.
         PluginError: the reader of a plugin cannot be imported.
         GraphError: the file is damaged, or holds an operator that is not supported.
     """
@@ -113,7 +129,7 @@ def load_model(path: str | os.PathLike[str], *, shapes: Mapping[str, Sequence[in
     if file.suffix not in known:
         raise ArgumentError(f"load_model({str(file)!r}): no reader for {file.suffix!r}; there are {', '.join(known)}")
     graph = registry.get("model_reader", file.suffix)(file, shapes=given)
-    return Model(graph)
+    return Model(graph, accuracy=accuracy)
 
 
 @with_checked_keywords

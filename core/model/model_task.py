@@ -24,16 +24,18 @@ class ModelTask:
         nodes: the nodes, of one graph or several.
         constants: the arrays of the graph of the first.
         target: the processor that kernels are compiled for.
+        accuracy: the largest error that kernels may have; None for the default of a task.
     """
 
     nodes: tuple[Node, ...]
     constants: Mapping[Value, Array]
     target: Target
+    accuracy: float | None = None
 
     @cached_property
     def implementations(self) -> tuple[NodeTask, ...]:
         """The tasks whose kernels compute the first node, the one to use without measurements first."""
-        return tuple(implementations_of(self.nodes[0], self.constants, self.target))
+        return tuple(implementations_of(self.nodes[0], self.constants, self.target, self.accuracy))
 
     @cached_property
     def default(self) -> NodeTask:
@@ -85,9 +87,8 @@ def model_tasks(graphs: Sequence[Graph], target: Target) -> list[ModelTask]:
     for graph in graphs:
         for node in computed_nodes(graph):
             groups.setdefault(node_key(node, graph), []).append((graph, node))
-    return [
-        ModelTask(tuple(node for _, node in members), members[0][0].constants, target) for members in groups.values()
-    ]
+    firsts = [(members[0][0], tuple(node for _, node in members)) for members in groups.values()]
+    return [ModelTask(nodes, graph.constants, target, graph.accuracy) for graph, nodes in firsts]
 
 
 def task_keys(graph: Graph) -> Counter[str]:
@@ -99,7 +100,8 @@ def node_key(node: Node, graph: Graph) -> str:
     """Write a key that nodes share which compute the same from inputs of which the same are constants."""
     constant = [value in graph.constants for value in node.inputs]
     same = [node.inputs.index(value) for value in node.inputs]  # one input may be read by two names
-    return f"{_workload_name(node)} {constant} {same} {_described(node)}"
+    accuracy = "" if graph.accuracy is None else f"{graph.accuracy} "
+    return f"{_workload_name(node)} {constant} {same} {accuracy}{_described(node)}"
 
 
 def _workload_name(node: Node) -> str:

@@ -56,23 +56,33 @@ class NodeTask:
         return tuple(spec.name for spec, each in arguments if not spec.is_output and each.value not in constants)
 
 
-def implementations_of(node: Node, constants: Mapping[Value, Array], target: Target) -> list[NodeTask]:
+def implementations_of(
+    node: Node, constants: Mapping[Value, Array], target: Target, accuracy: float | None = None
+) -> list[NodeTask]:
     """List the tasks that compute a node, one of each implementation that fits; the sketch generator's is the last.
 
     These are the tasks that plugins give for the node, each followed by the further implementations of its operator.
 
     A computation that the generator refuses, because it has too many sketches for example, has the default schedule.
 
+    Args:
+        accuracy: the largest error of a kernel; None for the default. Algorithms with larger errors are left out.
+
     Raises:
         PluginError: an implementation cannot be imported.
     """
     named = [registry.get("node_task", name) for name in registry.names("node_task")]
-    given = [made for implement in named if (made := implement(node, constants, target)) is not None]
+    made_of_node = (implement(node, constants, target) for implement in named)
+    given = [_accurate(made, accuracy) for made in made_of_node if made is not None]
     found = [each for made in given for each in (made, *_others(made))]
     try:
-        return [*found, generated_task(node, target)]
+        return [*found, _accurate(generated_task(node, target), accuracy)]
     except (TemplateError, *REFUSED):
         return found or [generated_task(node, target, space=default_schedule)]
+
+
+def _accurate(made: NodeTask, accuracy: float | None) -> NodeTask:
+    return replace(made, task=made.task.with_accuracy(accuracy))
 
 
 def _others(made: NodeTask) -> Iterator[NodeTask]:

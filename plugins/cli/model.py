@@ -67,6 +67,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=N,N,...",
         help="the shape of an input whose dimensions the file leaves open; may be given several times",
     )
+    parser.add_argument(
+        "--accuracy", type=float, metavar="ERROR", help="the largest error of a kernel (default: that of a task)"
+    )
     parser.add_argument("--target", help="the processor (default: $PEGBOX_TARGET, else this machine)")
     parser.add_argument("--threads", type=positive, metavar="N", help="the threads of each kernel (default: all cores)")
     parser.add_argument(
@@ -99,12 +102,12 @@ def run(namespace: argparse.Namespace) -> int:
         namespace.usage_error(f"{action} takes one model; given {' '.join(map(str, namespace.files))}")
     if namespace.out is not None and action not in ("build", "tune"):
         namespace.usage_error(f"--out is an option of 'pegbox model build' and 'pegbox model tune', not of {action}")
-    models = _read(namespace.files, dict(namespace.shape or ()))
+    models = _read(namespace.files, dict(namespace.shape or ()), namespace.accuracy)
     code: int = _ACTIONS[action](namespace, models)
     return code
 
 
-def _read(files: Sequence[Path], shapes: Mapping[str, tuple[int, ...]]) -> list[Model]:
+def _read(files: Sequence[Path], shapes: Mapping[str, tuple[int, ...]], accuracy: float | None) -> list[Model]:
     """Read the models; each shape must name an input or a dimension of at least one of them.
 
     Raises:
@@ -114,13 +117,13 @@ def _read(files: Sequence[Path], shapes: Mapping[str, tuple[int, ...]]) -> list[
     for file in files:
         lacking: frozenset[str] = frozenset()
         try:
-            models.append(pb.load_model(file, shapes=shapes or None))
+            models.append(pb.load_model(file, shapes=shapes or None, accuracy=accuracy))
         except UnknownShape as error:
             if len(files) == 1:
                 raise
             lacking = error.names
             own = {name: shape for name, shape in shapes.items() if name not in lacking}
-            models.append(pb.load_model(file, shapes=own or None))
+            models.append(pb.load_model(file, shapes=own or None, accuracy=accuracy))
         nowhere &= lacking
     if nowhere:
         pb.load_model(files[0], shapes={name: shapes[name] for name in sorted(nowhere)})  # raises the error

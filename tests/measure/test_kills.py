@@ -176,12 +176,13 @@ def test_a_killed_search_leaves_nothing(run: Run, number: int, trouble: Callable
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_search_outlives_its_processes(number: int) -> None:
     chance = random.Random(0)
-    begun, done, hit = threading.Event(), threading.Event(), 0
+    measured, done, hit = threading.Event(), threading.Event(), 0
 
     def strike() -> None:
         nonlocal hit
-        begun.wait(LONG)
         while not done.is_set():
+            measured.wait(LONG)  # on a busy machine, the next hits would meet each server before it has started
+            measured.clear()
             ours = [pid for pid in processes() if os.getpid() in parents_of(pid)]
             # the server, and what it has forked: supervisors, builders, runners
             if targets := [pid for pid in ours if b"fork_server" in read(pid, "cmdline")]:
@@ -197,10 +198,10 @@ def test_a_search_outlives_its_processes(number: int) -> None:
             results = 0
             while hit < KILLS:
                 for _ in measurer.measure([AddingConfig(f"{results + each}") for each in range(8)]):
-                    begun.set()
+                    measured.set()
                     results += 1
     finally:
-        begun.set()
         done.set()
+        measured.set()
         striker.join()
     assert results >= 8

@@ -12,9 +12,11 @@ from small_models import ONE_CORE, value
 
 import pegbox as pb
 from pegbox import te
+from pegbox.errors import ArgumentError
 from pegbox.graph import Graph, Node, evaluate, matmul_node, pointwise_node
 from pegbox.graph.fused_node import fused_node
 from pegbox.measure import Ok
+from pegbox.model import Model, extract_tasks
 from pegbox.model.model_task import model_tasks
 from pegbox.model.module import Module
 from pegbox.model.selection import Knowledge, select_kernels
@@ -69,3 +71,34 @@ def test_a_further_implementation_has_the_nodes_epilogue_and_packs_its_constant(
     assert chosen[0].node_task.task.base.name == "test_columns"
     (expected,) = evaluate(graph, {x: given})
     np.testing.assert_allclose(Module(graph, chosen)(given)[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def product_model(accuracy: float | None) -> Model:
+    x, w = value("x", 256, 512), value("w", 512, 512)
+    product = matmul_node("product", x, w)
+    weights = np.random.default_rng(0).standard_normal((512, 512)).astype(np.float32)
+    return Model(Graph("product", (x,), product.outputs, (product,), {w: weights}), accuracy=accuracy)
+
+
+def test_algorithms_with_larger_errors_than_the_models_accuracy_are_left_out() -> None:
+    target = "llvm -mcpu=x86-64-v4 -num-cores 1"
+    names = {}
+    for accuracy in (None, 1e-5, 4e-7):
+        (task,) = extract_tasks(product_model(accuracy), target=target)
+        names[accuracy] = [each.task.name for each in task.implementations]
+        assert {each.task.given_accuracy for each in task.implementations} == {accuracy}
+    assert "matmul_strassen" in names[None]
+    assert names[1e-5] == names[None]
+    assert "matmul_strassen" not in names[4e-7]
+    assert names[4e-7][0] == "matmul"
+
+
+def test_models_of_other_accuracies_share_no_task() -> None:
+    both = extract_tasks([product_model(None), product_model(1e-5)], target="llvm -num-cores 1")
+    assert [task.calls for task in both] == [1, 1]
+
+
+@pytest.mark.parametrize("accuracy", [0.0, -1.0, 2.0, "small"])
+def test_an_accuracy_is_above_0_and_at_most_1(accuracy: Any) -> None:
+    with pytest.raises(ArgumentError, match="accuracy"):
+        product_model(accuracy)

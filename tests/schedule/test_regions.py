@@ -15,7 +15,7 @@ from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars
-from pegbox.loops.access.interval import Relaxation, caps_of, interval
+from pegbox.loops.access.interval import Relaxation, caps_of, interval, relaxation
 from pegbox.schedule.analysis.required_region import span
 
 A, B, C = Var("a"), Var("b"), Var("c")
@@ -78,6 +78,42 @@ def test_an_interval_holds_all_values_and_an_exact_one_nothing_else(
         assert values <= box
         if found.exact:
             assert values == box
+
+
+quotients = st.builds(lambda c, d, f, k: (A * 3 + B + c) // d + f * k, st.integers(-3, 9), st.integers(2, 8), sums,
+                      st.integers(0, 2))  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    expr=st.one_of(exprs, quotients, st.builds(lambda e, d: e // d, quotients, st.integers(2, 8))),
+    sizes=extents,
+    running=st.sets(st.sampled_from(LOOPS), min_size=1),
+    cap=st.integers(1, 12),
+)
+def test_an_interval_where_a_test_holds_has_all_values_and_no_more_than_without(
+    expr: Expr, sizes: Any, running: set[Var], cap: int
+) -> None:
+    ranges = {v: (0, n - 1) for v, n in zip(LOOPS, sizes, strict=True)}
+    guard = build.compare("lt", A * 3 + B, cap)
+    tested, plain = interval(expr, relaxation(running, ranges, guard)), interval(expr, Relaxation(running, ranges))
+    assert tested is not None
+    assert plain is not None
+    assert tested.width <= plain.width
+    for point in product(*(range(n) for n in sizes)):
+        env = dict(zip(LOOPS, point, strict=True))
+        if _value(guard, env):
+            lo = _value(tested.lo.to_expr(), env)
+            assert lo <= _value(expr, env) <= lo + tested.width
+
+
+def test_a_test_on_loops_that_stand_still_bounds_a_quotient() -> None:
+    """Rows beyond the tenth, to which the second tile of seven would go, belong to another head."""
+    ranges = {A: (0, 1), B: (0, 6)}
+    rows = A * 7 + B
+    found = interval(rows // 10, relaxation({B}, ranges, build.compare("lt", rows, 10)))
+    assert found is not None
+    assert (found.lo.const, found.width) == (0, 0)
 
 
 @settings(max_examples=150, deadline=None)

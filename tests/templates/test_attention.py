@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreter import interpret
 
 import pegbox as pb
 from pegbox.errors import TemplateError
@@ -105,6 +106,16 @@ def test_threads_share_heads_whose_rows_blocks_do_not_divide(kv_heads: int, n_q:
         pb.build(task, config=config)(q, k, v, o)
         np.testing.assert_allclose(o, want, atol=1e-5)
     assert blocks
+
+
+@pytest.mark.parametrize(("heads", "n_q", "mr", "tiles"), [(4, 5, 7, 2), (8, 1, 3, 2), (6, 3, 4, 3)])
+def test_the_last_tile_of_rows_needs_nothing_of_the_next_head(heads: int, n_q: int, mr: int, tiles: int) -> None:
+    """With few registers, weights and their sums are computed together for all tiles."""
+    task = pb.create_task("attention", args=(1, heads, n_q, 7, 4), kwargs={"kv_heads": 2}, target=AVX2)
+    config = _config(task, mr=mr, tiles=tiles)
+    arrays = arrays_of(task)[:-1]
+    (found,) = interpret(task.schedule(config).func, arrays)
+    np.testing.assert_allclose(found, softmax_product(*arrays), atol=1e-5)
 
 
 def test_a_bias_hides_keys() -> None:

@@ -8,7 +8,7 @@ from pegbox.codegen.emitter.lltypes import computing, computing_suffix, register
 from pegbox.codegen.emitter.memory import broadcast
 from pegbox.codegen.targets import features
 from pegbox.codegen.targets.target import Target
-from pegbox.codegen.vector_math import MathFunction, definition
+from pegbox.codegen.vector_math import OF_FLOAT32, MathFunction, definition
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
 from pegbox.expr.low_level import EXTERN, PREFETCH, Address
@@ -31,7 +31,8 @@ _MATH = ("exp", "exp2", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt")
 def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
     """Call an intrinsic of `pegbox.expr.intrinsics` in as many lanes as its widest argument has.
 
-    It is a function of vector_math if there is one, an instruction, or a function of the C library for each lane.
+    It is a function of vector_math if there is one for the type, an instruction, or a function of the C library for
+    each lane.
     """
     dtype = args[0].dtype
     lanes = max(arg.lanes for arg in args)
@@ -51,7 +52,7 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
         result = _shifted(frame, name, dtype, lanes, *texts)
     elif name in _LLVM:
         result = _llvm_of_floats(frame, _LLVM[name], dtype, lanes, *texts)
-    elif name in _MATH or name in gates.NAMES:
+    elif name in _MATH or name in gates.NAMES or (name in OF_FLOAT32 and dtype == "float32"):
         result = frame.inlined(_function(frame, name, dtype, lanes), texts, lanes)
     elif name in _LIBRARY:
         result = _library(frame, name, dtype, lanes, texts)

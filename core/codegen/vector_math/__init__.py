@@ -1,7 +1,7 @@
 """Math functions on vectors as LLVM text, for those that LLVM would turn into one library call per lane.
 
-Each is branch-free, for any number of lanes: polynomials, whose coefficients or factors may come from a table. Largest
-errors found, in units in the last place:
+Each is for any number of lanes, and branch-free, except for huge arguments of sin and cos: polynomials, whose
+coefficients or factors may come from a table. Largest errors found, in units in the last place:
 
     ==========  ====  ====  ====  ====  =======  ====  ====  =====
     type        exp   exp2  log   tanh  sigmoid  erf   pow   rsqrt
@@ -10,9 +10,10 @@ errors found, in units in the last place:
     float64     1.0   1.3   0.8   2.5   2.4      2     1.2   1.5
     ==========  ====  ====  ====  ====  =======  ====  ====  =====
 
-with fused multiply-add; erf of float32 has 1.5 with AVX2 and 0.8 with AVX-512; gate has 2.5, of float32 with AVX-512
-3.1, and gate2 2.3. Infinities, NaN, zeros and subnormal numbers behave as in NumPy; no floating-point exception flags
-are promised. Floats of 16 bits are converted (conversions), computed in float32, and rounded.
+with fused multiply-add; sin and cos of float32 have 1.5, and there are none of float64. erf of float32 has 1.5 with
+AVX2 and 0.8 with AVX-512; gate has 2.5, of float32 with AVX-512 3.1, and gate2 2.3. Infinities, NaN, zeros and
+subnormal numbers behave as in NumPy; no floating-point exception flags are promised. Floats of 16 bits are converted
+(conversions), computed in float32, and rounded.
 
 gate(a, b) = a / (1 + e^-b) and gate2(a, b) = a / (1 + 2^-b) are zero where the power overflows, and NaN for infinite a:
 where b < -88.72 and b <= -128, in float64 b < -709.78 and b <= -1024. A product with an exact sigmoid differs from this
@@ -33,6 +34,7 @@ from typing import Final, NamedTuple
 from pegbox.codegen.vector_math.exponential import erf, erf_gate, exp, exp2, gate, gate2, sigmoid, tanh
 from pegbox.codegen.vector_math.logarithm import log
 from pegbox.codegen.vector_math.power import pow_
+from pegbox.codegen.vector_math.trigonometric import cos, sin
 from pegbox.codegen.vector_math.values import SUFFIX, Body, VectorValue
 from pegbox.errors import CompileError
 
@@ -46,6 +48,9 @@ FUNCTIONS: Final[dict[str, tuple[int, Callable[..., VectorValue]]]] = {
     "exp": (1, exp), "exp2": (1, exp2), "log": (1, log), "tanh": (1, tanh), "sigmoid": (1, sigmoid), "erf": (1, erf),
     "pow": (2, pow_), "rsqrt": (1, rsqrt), "gate": (2, gate), "gate2": (2, gate2), "erf_gate": (2, erf_gate),
 }  # fmt: skip
+
+OF_FLOAT32: Final[dict[str, tuple[int, Callable[..., VectorValue]]]] = {"sin": (1, sin), "cos": (1, cos)}
+"""The functions that have no algorithm for float64."""
 
 _ELEMENTS: Final = {"float32": "float", "float64": "double"}
 
@@ -73,12 +78,13 @@ def definition(name: str, dtype: str, lanes: int, *, register_lanes: int = 0) ->
     Raises:
         CompileError: there is no such function for the type.
     """
-    if name not in FUNCTIONS or dtype not in _ELEMENTS or lanes < 1:
+    known = FUNCTIONS | OF_FLOAT32 if dtype == "float32" else FUNCTIONS
+    if name not in known or dtype not in _ELEMENTS or lanes < 1:
         raise CompileError(
-            f"no vector function {name}({dtype} x {lanes}); there are {', '.join(FUNCTIONS)} "
+            f"no vector function {name}({dtype} x {lanes}); there are {', '.join(known)} "
             f"of {', '.join(_ELEMENTS)} and one lane or more"
         )
-    arity, function = FUNCTIONS[name]
+    arity, function = known[name]
     return _define(name, function, (_ELEMENTS[dtype],) * arity, lanes, register_lanes=register_lanes)
 
 

@@ -219,6 +219,27 @@ class VectorValue:
         order = ", ".join(f"i32 {lane if lane < lanes else 'poison'}" for lane in range(count))
         return self.body.emit(f"shufflevector {ty} {self.text}, {ty} poison, <{count} x i32> <{order}>", self.element)
 
+    def unless_beyond(self, limit: float, name: str, near: VectorValue) -> VectorValue:
+        """Choose `near`, or `llvm.<name>` of all lanes where the size of one is beyond a limit."""
+        ty, test, lanes = self.body.type(self.element), self.body.type("i1"), self.body.lanes
+        kind = SUFFIX[self.element] if lanes == 1 else f"v{lanes}{SUFFIX[self.element]}"
+        beyond = self.abs().gt(limit)
+        symbol = f"@pegbox.far.{name}.{kind}"
+        self.body.declares.add(f"declare {ty} @llvm.{name}.{kind}({ty})")
+        is_any = "%any = and i1 %beyond, true"
+        if lanes > 1:
+            self.body.declares.add(f"declare i1 @llvm.vector.reduce.or.v{lanes}i1({test})")
+            is_any = f"%any = call i1 @llvm.vector.reduce.or.v{lanes}i1({test} %beyond)"
+        self.body.declares.add(
+            f"define internal {ty} {symbol}({ty} %x, {test} %beyond, {ty} %near) noinline nounwind {{\n"
+            f"  {is_any}\n  br i1 %any, label %far, label %done\n"
+            f"far:\n  %called = call {ty} @llvm.{name}.{kind}({ty} %x)\n  ret {ty} %called\n"
+            f"done:\n  ret {ty} %near\n}}"
+        )
+        return self.body.emit(
+            f"call {ty} {symbol}({ty} {self.text}, {test} {beyond.text}, {ty} {near.text})", self.element
+        )
+
     def copysign(self, sign: VectorValue) -> VectorValue:
         return self.body.intrinsic("copysign", self, sign)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from pegbox.expr.affine import Linear, constant, linear
-from pegbox.expr.bounds import Ranges, bounds, fits
+from pegbox.expr.bounds import Ranges, bounds, fits, linear_bounds
 from pegbox.expr.build import conjuncts, floordiv, floormod, index
 from pegbox.expr.digits import Digit
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Load, Var
@@ -63,11 +63,17 @@ class SymbolicInterval:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """The loops that run, the ranges of all loops, and the caps that predicates put on sums of running loops."""
+    """The loops that run, the ranges of all loops, and the caps that predicates put on sums of loops.
+
+    Attributes:
+        caps: those on sums of running loops.
+        limits: those on sums of others as well.
+    """
 
     running: Set[Var]
     ranges: Ranges
     caps: Sequence[tuple[Mapping[Expr, int], int]] = ()
+    limits: Sequence[tuple[Mapping[Expr, int], int]] = ()
 
 
 def caps_of(predicate: Expr, running: Set[Var], ranges: Ranges) -> list[tuple[Mapping[Expr, int], int]]:
@@ -86,7 +92,8 @@ def caps_of(predicate: Expr, running: Set[Var], ranges: Ranges) -> list[tuple[Ma
 
 def relaxation(running: Set[Var], ranges: Ranges, *tests: Expr) -> Relaxation:
     """Make the relaxation by loops that run where the tests hold."""
-    return Relaxation(running, ranges, [cap for test in tests for cap in caps_of(test, running, ranges)])
+    limits = [limit for test in tests for limit in caps_of(test, ranges.keys(), ranges)]
+    return Relaxation(running, ranges, [cap for cap in limits if cap[0].keys() <= running], limits)
 
 
 def tested_ranges(conditions: Iterable[Expr], ranges: Ranges) -> Ranges:
@@ -198,7 +205,8 @@ def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
         form = linear(term.a)
         inner = _relax(form, relax) if fits(form, relax.ranges) else None
         if inner is not None and term.op in ("floordiv", "floormod"):
-            return _divided(term.op, inner, term.b.integer, relax)
+            found = _divided(term.op, inner, term.b.integer, relax)
+            return _limited(found, form, term.b.integer, relax) if term.op == "floordiv" else found
         if inner is not None and term.op in ("min", "max"):
             # `max(expr, limit)` is at most as far above `expr` as `limit` is above the smallest value of `expr`.
             between = bounds(term.a, relax.ranges)
@@ -237,6 +245,20 @@ def _divided(op: str, inner: SymbolicInterval, divisor: int, relax: Relaxation) 
         first_value = simplified_linear(floormod(lo, index(divisor)), relax.ranges)
         return inner.of(first_value, inner.width, exact=inner.exact)
     return anything
+
+
+def _limited(found: SymbolicInterval | None, form: Linear, divisor: int, relax: Relaxation) -> SymbolicInterval | None:
+    """Bound a quotient by the limits of its dividend: `(o * 7 + i) // 5` is 0 or 1 where `o * 7 + i < 10`.
+
+    Such a bound holds for all values of the loops that stand still. It counts where it says more than their own.
+    """
+    last = min((last for terms, last in relax.limits if dict(terms) == form.terms), default=None)
+    low = linear_bounds(form, relax.ranges)
+    if found is None or last is None or low is None:
+        return found
+    first = low[0] // divisor
+    width = (last + form.const) // divisor - first
+    return found.of(constant(first), width) if 0 <= width < found.width else found
 
 
 def digits_interval(
