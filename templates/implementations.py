@@ -18,7 +18,7 @@ from pegbox.templates.winograd_shape import WORST, winograd_of
 _HOPELESS = 1.3
 """The largest ratio of the estimated cycles to those of the direct sum; both are off by some tenths."""
 _HOPELESS_SUMS = 1.2
-"""That of Strassen's algorithm: its estimate has the direct sum's error in common."""
+"""That of Strassen's algorithm, whose estimate has errors in common with that of the direct sum."""
 _FLOP_PER_LANE = 4
 """Operations of a lane in a cycle: two multiply-adds."""
 _COPY = 8
@@ -84,7 +84,8 @@ def matmul_strassen(task: Task) -> Task | None:
     m, k, n, dtype, weights = (task.workload[1][name] for name in ("M", "K", "N", "dtype", "weights"))
     p = Product((), m, k, n, dtype, weights == "packed", task.target)
     cycles = Strassen(p).cycles
-    direct = BilinearProducts(1, m, k, p.vectors, p.lanes, dtype, p.target).cycles
+    whole = BilinearProducts(1, m, k, p.vectors, p.lanes, dtype, p.target)
+    direct = max(whole.cycles, whole.weight_cycles)
     if cycles > _HOPELESS_SUMS * direct:
         raise TemplateError(f"about {cycles:,.0f} cycles, where the direct sum takes {direct:,.0f}")
     return made
