@@ -25,8 +25,8 @@ def matmul_strassen(
 ) -> tuple[te.TESchedule, list[te.Tensor]]:
     """C[M, N] = A[M, K] · B[K, N] as in `matmul`, of float32 or float64, by seven products of halves.
 
-    Rows of A and columns of B are scaled by powers of two, so that a large one adds no error to the others. A number
-    that is not finite makes its neighbours NaN.
+    Rows of A and columns of B are scaled to magnitudes near 1, so that a large one adds no error to the others. A
+    number that is not finite makes its row or column, and the one that is paired with it, NaN.
 
     Raises:
         TemplateError: another type, another value of `weights`, or errors that are larger than the task's accuracy.

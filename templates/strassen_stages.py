@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import pegbox as pb
 from pegbox import te
+from pegbox.expr import EXPONENTS
 from pegbox.templates import bilinear_products, threads
 from pegbox.templates.linear_sums import chosen, matrix_rows
 from pegbox.templates.register_tile import write_out
 from pegbox.templates.strassen_shape import LEFT, OUT, RIGHT, Strassen
 
 _LINE = 64  # bytes
-_LEAST = -100  # the exponent of the least scale
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def compute(h: Strassen, a: te.Tensor, b: te.Tensor) -> Stages:
         quarters = matrix_rows(OUT, [products(t, y // 2, v // 2, z) for t in range(len(OUT[0]))], p.dtype)
         found = chosen(y % 2, [chosen(v % 2, quarters[:2]), chosen(v % 2, quarters[2:])])
         column = right(v % 2, v // 2, h.k, z) if column_max is None else _scale_back(column_max(x))
-        return found * (_scale_back(row_max(y)) * column)
+        return found * _scale_back(row_max(y)) * column  # the product of both scales may overflow
 
     return Stages(row_max, left, column_max, right, products, te.compute(p.shape, element, name="C"))
 
@@ -93,8 +93,8 @@ def _right(h: Strassen, b: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
 
 
 def _scale(magnitude: te.Expr) -> te.Expr:
-    """Return a magnitude, or a small number where all is 0."""
-    return te.maximum(magnitude, te.const(2.0**_LEAST, magnitude.dtype))
+    """Return a magnitude, or the least normal number where it is smaller: its inverse is finite."""
+    return te.maximum(magnitude, te.const(2.0 ** EXPONENTS[magnitude.dtype][0], magnitude.dtype))
 
 
 def _scale_back(magnitude: te.Expr) -> te.Expr:

@@ -7,6 +7,7 @@ many steps of the other: code generation loads its rows as vectors and transpose
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from pegbox.templates.tensor_space import TensorSpace
 
 _TILES = (4, 2, 1)
 """The vectors that a tile reads of a row: longer pieces of a row suit caches, whose rows are far apart."""
+
+_ORDERS = ("across", "down")
 
 _MOST_STEPS = 64
 """The steps of a tile, which are all written out."""
@@ -115,27 +118,41 @@ def _runs(out: ComputeOp, indices: Sequence[Linear]) -> Iterator[Run]:
 def _declare(cfg: pb.TemplateConfig, found: Crossing) -> None:
     """Declare the knobs: the steps of a tile, and the axis that tiles follow first."""
     lanes = _lanes(cfg, found)
-    counts = [n * lanes for n in _TILES if n * lanes <= _MOST_STEPS]
-    cfg.define_knob("steps", list(dict.fromkeys(min(n, found.runs[found.down].extent) for n in counts)))
-    cfg.define_knob("order", ["across", "down"])
+    cfg.define_knob("steps", _steps(found, lanes))
+    cfg.define_knob("order", _ORDERS)
     cfg.prefer_first()
     moves = _MOVE * math.prod(axis.extent for axis in found.out.axis)
     threads.declare(cfg, max(count_flop(found.out.outputs), moves))
     if cfg.target.num_cores > 1:
-        teams = [name for name in ("threads",) if name in cfg.space.knobs]
-        cfg.add_constraint(
-            lambda c: any(c[name].val == 1 for name in teams) or _shared(found, lanes, c) >= cfg.target.num_cores,
-            reads=("steps", "order", *teams),
-            message="each thread has a tile",
+        _occupy(cfg, found, lanes)
+
+
+def _steps(found: Crossing, lanes: int) -> list[int]:
+    counts = [n * lanes for n in _TILES if n * lanes <= _MOST_STEPS]
+    return list(dict.fromkeys(min(n, found.runs[found.down].extent) for n in counts))
+
+
+def _occupy(cfg: pb.TemplateConfig, found: Crossing, lanes: int) -> None:
+    """Leave out configurations of several threads with fewer tiles than cores, unless all of them have fewer."""
+    cores = cfg.target.num_cores
+    most = max(_shared(found, lanes, cores, *tile) for tile in itertools.product(_steps(found, lanes), _ORDERS))
+    teams = [name for name in ("threads",) if name in cfg.space.knobs]
+    enough = cores if teams else min(cores, most)
+
+    def is_enough(c: pb.Config) -> bool:
+        return any(c[name].val == 1 for name in teams) or (
+            _shared(found, lanes, cores, c["steps"].val, c["order"].val) >= enough
         )
 
+    cfg.add_constraint(is_enough, reads=("steps", "order", *teams), message="each thread has a tile")
 
-def _shared(found: Crossing, lanes: int, c: pb.Config) -> int:
+
+def _shared(found: Crossing, lanes: int, cores: int, steps: int, order: str) -> int:
     """Count the iterations that threads share: of the loops around tiles if they are enough, else rows of tiles."""
     extents = [run.extent for run in found.runs]
-    down, across = -(-extents[found.down] // c["steps"].val), -(-extents[-1] // lanes)
+    down, across = -(-extents[found.down] // steps), -(-extents[-1] // lanes)
     around = math.prod(extents) // (extents[found.down] * extents[-1])
-    return max(around, down if c["order"].val == "across" else across)
+    return around if around >= cores else down if order == "across" else across
 
 
 def _lanes(cfg: pb.TemplateConfig, found: Crossing) -> int:

@@ -90,6 +90,23 @@ def test_a_large_row_or_column_adds_no_error_to_the_others(weights: str, target:
         check_rows_and_columns(task, a.astype(np.float32), b.astype(np.float32), config)
 
 
+@pytest.mark.parametrize("weights", ["plain", "packed"])
+@pytest.mark.parametrize(("dtype", "least"), [("float32", -36), ("float64", -140)])
+def test_rows_and_columns_may_be_as_small_as_normal_numbers(weights: str, dtype: str, least: int) -> None:
+    task, rng = task_of(14, 30, 70, dtype=dtype, weights=weights), np.random.default_rng(0)
+    rows, columns = rng.standard_normal((14, 30)), rng.standard_normal((30, 70))
+    tiny, large = 10.0 ** rng.integers(least, 1, 14)[:, None], 10.0 ** rng.integers(0, -least // 2, 70)
+    for a, b in ((rows * tiny, columns * large), ((rows.T * large[:14]).T, columns * np.resize(tiny, 70))):
+        check_rows_and_columns(task, a.astype(dtype), b.astype(dtype), task.space.get(0))
+
+
+@pytest.mark.parametrize("weights", ["plain", "packed"])
+def test_results_are_finite_where_the_product_of_both_scales_is_not(weights: str) -> None:
+    a, b = np.zeros((4, 6), np.float32), np.zeros((6, 20), np.float32)
+    a[:, 0] = b[1] = 2.0**66  # these never meet
+    assert (product(task_of(4, 6, 20, weights=weights), a, b) == 0).all()
+
+
 def test_the_error_is_estimated() -> None:
     rng = np.random.default_rng(0)
     for k in (128, 1024):

@@ -163,3 +163,14 @@ def test_several_threads_have_a_tile_each(shape: tuple[int, int]) -> None:
     for config in map(task.space.config, task.space.sample(8, np.random.default_rng(0))):
         alone = "threads" in config and config["threads"].val == 1
         assert alone or "in parallel" in task.show_ir(config), str(config)
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "dtype"), [((63, 256, 264), (0, 2, 1), "float32"), ((1000, 5000), (1, 0), "int8")]
+)
+def test_there_are_configurations_for_more_cores_than_tiles(
+    shape: tuple[int, ...], order: tuple[int, ...], dtype: str
+) -> None:
+    task = task_of(transposed(shape, order, dtype), AVX512.replace("-num-cores 1", "-num-cores 200"))
+    (index,) = task.space.sample(1, np.random.default_rng(0))
+    assert "in parallel" in task.show_ir(task.space.config(index))
