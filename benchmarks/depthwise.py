@@ -11,8 +11,8 @@ ahead, as ONNX Runtime has constants. A rival that is not installed is left out.
 The roofline is that of one core, the longer of two times: that of the multiply-adds at the peak, which is measured in
 turns with the kernels, and that of copying the input to the output in the caches that hold both. All take turns, pinned
 to one core, each after a call that brings its arrays back into the caches; the output shows the least time of each,
-because disturbances only add to it. With `--aligned`, arrays begin at a line of the caches, as those of a model do.
-NumPy's large arrays begin 16 bytes behind one, so that each vector of 64 bytes takes two lines.
+because disturbances only add to it. With `--aligned`, arrays begin at a cache line, as those of a model do. NumPy's
+large arrays begin 16 bytes after the start of one, so that each vector of 64 bytes spans two lines.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--aligned", action="store_true", help="arrays begin at lines of the caches")
+    parser.add_argument("--aligned", action="store_true", help="arrays begin at cache lines")
     options = parser.parse_args()
     for text in options.shapes or (IN_GROUPS if options.in_groups else SHAPES):
         found = _SHAPE.fullmatch(text)
@@ -112,7 +112,7 @@ def one_case(text: str, sizes: tuple[int, ...], layout: str, options: argparse.N
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
-    """Copy an array to memory that begins at a line of the caches."""
+    """Copy an array to memory that begins at a cache line."""
     copy = aligned_bytes(array.nbytes).view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy

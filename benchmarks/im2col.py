@@ -4,7 +4,7 @@
     python3 benchmarks/im2col.py 64x112x112-3x3x3-p1 --layout NHWC
     python3 benchmarks/im2col.py --records columns.jsonl      # continue an earlier run
 
-The columns of the output are those of `winograd.py`; the weights are packed ahead on all sides.
+The output has the columns of `winograd.py`, but for `m`. Weights are packed ahead on all sides.
 """
 
 from __future__ import annotations

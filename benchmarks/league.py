@@ -55,8 +55,8 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="where the runs are kept")
     parser.add_argument("--suites", default=",".join(SUITES))
     parser.add_argument("--tuners", default=",".join((*OURS, *THEIRS)))
-    parser.add_argument("--seeds", type=int, default=5, help="seeds from --first to this number less 1")
-    parser.add_argument("--first", type=int, default=0, help="the first seed; others may have longer runs")
+    parser.add_argument("--seeds", type=int, default=5, help="the end of the seeds: the last one is this number less 1")
+    parser.add_argument("--first", type=int, default=0, help="the first seed; earlier ones may have longer runs")
     parser.add_argument("--trials", type=int, default=max(BUDGETS), choices=BUDGETS, help="the length of runs")
     parser.add_argument("--jobs", default="1", help="runs at a time")
     parser.add_argument("--minutes", type=float, default=math.inf, help="start no further seed of a suite after this")
@@ -127,7 +127,7 @@ def reaches(run: Run, budget: int) -> bool:
 class League:
     """The comparisons of one part of the page, one for each suite, of the same tuners.
 
-    A tuner may have more seeds of short runs than of long ones: at each budget, the runs count that reach it.
+    A tuner may have more seeds of short runs than of long ones: each budget has the runs that reach it.
     """
 
     reports: dict[str, Comparison]
@@ -162,7 +162,10 @@ class League:
 
     @cached_property
     def seeds(self) -> dict[int, dict[str, int]]:
-        """The median number of seeds on the spaces of each tuner at each budget; none where not all reach it."""
+        """The median number of seeds over the spaces, by budget and tuner.
+
+        A tuner is missing at a budget that it does not reach on all of its spaces.
+        """
         counts: dict[int, dict[str, list[int]]] = {budget: defaultdict(list) for budget in BUDGETS}
         for report in self.reports.values():
             for task in report.tasks:
@@ -286,8 +289,9 @@ def page(folder: Path, suites: Sequence[str], tuners: Sequence[str]) -> list[str
         "  trials, and then over the spaces. A tuner that is worse than random search is below 0.",
         "  Scores are over all seeds of a tuner and the spaces that it has runs on; those of fewer seeds or spaces",
         "  are not comparable with those of more. The bar below compares on the spaces that both tuners have.",
-        "  Seeds count from 0. Short runs may have more of them than long ones: the numbers are those at the budgets,",
-        "  as medians over the spaces. A dash: the runs of a slow tuner end before that budget.",
+        "  Seeds are numbered from 0. A tuner may have more seeds of short runs than of long ones: then there is a",
+        "  number of seeds for each budget, the median over the spaces. A dash: the runs of a slow tuner end before",
+        "  that budget.",
         "- Every tuner has its own defaults. [Optimizers of other libraries](tuners.md#optimizers-of-other-libraries)",
         "  see the knobs alone: no features of programs, no experience.",
         "",
@@ -311,7 +315,7 @@ def versions(tuners: Sequence[str]) -> list[str]:
 
 
 def numbers(counts: Sequence[int]) -> str:
-    """Write the counts at the budgets, or the one that all of them have."""
+    """Write the counts at the budgets, or one number if they are equal."""
     return str(counts[0]) if len({*counts}) == 1 else ", ".join(map(str, counts))
 
 

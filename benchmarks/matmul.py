@@ -13,8 +13,8 @@ to one core, and the output shows medians. "ratio" is the best rival's time divi
 machine code, as in a search, and once more as a Python call ("as a call"), as the rivals are. With --threads N, our
 kernel for N threads is compared with our kernel for one.
 
-GFLOP/s are those of the direct sum, so that the share of the peak of Strassen's algorithm may be above 100%. The error
-is the largest one, against sums in float64, relative to the largest output.
+GFLOP/s count the operations of the direct sum, so Strassen's algorithm may have more than 100% of the peak. The error
+is the largest difference from sums in float64, relative to the largest output.
 
 If the vectors of --target are narrower than the machine's, environment variables limit NumPy's OpenBLAS and oneDNN to
 those vectors. ONNX Runtime cannot be limited and is left out.
@@ -90,7 +90,7 @@ def settle_environment(options: argparse.Namespace) -> None:
 def tuned(
     shape: tuple[int, ...], template: str, weights: str, threads: int, options: argparse.Namespace
 ) -> tuple[pb.Task, TuneResult, Any]:
-    """The task, the result of its search, and the best kernel."""
+    """Search a task; return it, the result, and the best kernel."""
     target = f"{options.target} -num-cores {threads}"
     task = pb.create_task(template, args=shape, kwargs={"dtype": options.dtype, "weights": weights}, target=target)
     result = pb.tune(task, tuner=options.tuner, trials=options.trials, seed=options.seed, progress=False, store=None)
@@ -100,7 +100,7 @@ def tuned(
 
 
 def compare_rivals(shape: tuple[int, ...], options: argparse.Namespace) -> list[dict[str, str]]:
-    """One row for B as it is, and one for packed B, of each template."""
+    """Make a row for B as it is, and one for packed B, of each template."""
     return [one_group(shape, each, group, options) for group in options.weights for each in options.templates]
 
 
@@ -134,7 +134,7 @@ def one_group(shape: tuple[int, ...], template: str, group: str, options: argpar
 
 
 def share(template: str, speed: float, peak: float) -> str:
-    """The share of the peak; by Strassen's algorithm, which has fewer products, it may be above 1."""
+    """Write the share of the peak, which may be above 1 with Strassen's algorithm: it multiplies less."""
     return share_of_peak(speed, peak) if template == "matmul" else f"{speed / peak:.0%}"
 
 

@@ -282,7 +282,7 @@ def line_layer(s: Sizes) -> Shape:
 
 
 def strassen_product(s: Sizes) -> Shape:
-    """Choose a product by Strassen's algorithm, of about the sizes for which it is an implementation of products."""
+    """Choose a product by Strassen's algorithm, of about the sizes for which that is an implementation of `matmul`."""
     while True:
         m, k, n = s.one_of(64, 128, 197, 256, s.between(48, 2000)), s.between(96, 4096), s.between(96, 4096)
         if 5e6 <= m * k * n <= 4 * MOST:

@@ -32,7 +32,7 @@ _NEAR, _FAR = 1.12, 1.3  # times the least cost, up to which register tiles of a
 
 
 class Shape(NamedTuple):
-    """Rows in a block, and the register tile: rows × vectors."""
+    """The rows in a block, and the register tile: rows × vectors."""
 
     tiles: int
     rows: int
@@ -41,11 +41,11 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True)
 class BilinearProducts:
-    """Products of `matrices` pairs of matrices: `count` rows × k, and k × `vectors` vectors of columns.
+    """The products of `matrices` pairs of matrices: `count` rows × k, and k × `vectors` vectors of columns.
 
     Attributes:
-        run: rows that stay together.
-        blocks: the rows of a block that are worth trying.
+        run: the number of rows that stay together.
+        blocks: the numbers of rows in a block that are worth trying.
     """
 
     matrices: int
@@ -64,7 +64,7 @@ class BilinearProducts:
 
     @property
     def depth(self) -> int:
-        """The reduction in whole vectors."""
+        """The length of the reduction, in whole vectors."""
         return -(-self.k // self.lanes) * self.lanes
 
     @property
@@ -91,9 +91,9 @@ def declare(
     """Declare the knobs of products, and leave out configurations that cannot be fast.
 
     Args:
-        choices: the products that there are to choose from.
-        of: the products of a configuration.
-        reads: the knobs that it reads.
+        choices: the products of all configurations.
+        of: a function that returns the products of a configuration.
+        reads: the knobs that `of` reads.
     """
     choices = list(choices)
     first = choices[0]
@@ -201,8 +201,8 @@ def schedule(
 
     Args:
         products: (..., count, vectors, lanes), over all matrices in front.
-        sums: what accumulates them, made by `cache_write`.
-        weights: transformed, (..., vectors, k, lanes).
+        sums: the stage that accumulates them, made by `cache_write`.
+        weights: the transformed weights, (..., vectors, k, lanes).
     """
     store = s[products]
     *matrices, p, v, z = store.op.axis

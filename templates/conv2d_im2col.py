@@ -1,9 +1,9 @@
 """2-D convolution as a product of matrices: filters × the columns of the image under them (im2col).
 
 Chellapilla, Puri and Simard, "High Performance Convolutional Neural Networks for Document Processing" (2006). The
-columns of a block of pixels, C · KH · KW numbers each, are copied into the cache. They are the image of a convolution
-of 1 × 1, which has the knobs and the schedule of `conv2d` (`conv_space`, `conv_pixels`) with vectors along pixels, in
-either layout: so they are full where a few channels would not fill them.
+columns of a block of pixels, C · KH · KW numbers each, are copied into the cache. They are the image of a 1 × 1
+convolution, which has the knobs and the schedule of `conv2d` (`conv_space`, `conv_pixels`) with vectors along pixels,
+in either layout: few channels would not fill vectors along channels.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ conv2d_im2col.packs("weight", weights="packed")(packed)
 
 
 def _product(conv: Conv) -> Conv:
-    """Return the convolution of 1 × 1 over the columns of another one.
+    """Return the 1 × 1 convolution over the columns of another one.
 
     Raises:
         TemplateError: a process cannot address so many columns.
@@ -92,7 +92,7 @@ def _product(conv: Conv) -> Conv:
 
 
 def _windows(conv: Conv, image: te.Tensor) -> te.Tensor:
-    """Return the windows of pixels, their elements in the order that those of a filter have in memory."""
+    """Return the windows of pixels, with their elements in the order of a filter in memory."""
     (sy, sx), (dy, dx) = conv.stride, conv.dilation
     is_first = conv.weights == "OIHW"  # the channel
     window = (conv.c, *conv.kernel) if is_first else (*conv.kernel, conv.c)

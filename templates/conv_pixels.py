@@ -8,8 +8,8 @@ strides the copy holds every `stride`-th row and column apart ("phases"), and th
 
 The register tile is `tile_o` output channels by `vectors` vectors of pixels; weights are broadcast. Blocks of rows have
 lines of their own, which stick out into the copy's room for whole tiles; the result is copied out of them. Where rows
-have no gaps (filters of 1×1) the tile is stored where it belongs; that of the columns of another convolution may be
-turned around for channels that are neighbours in memory.
+have no gaps (filters of 1×1) the tile is stored where it belongs. A product with the columns of another convolution may
+have its channels last: then the tile is transposed while it is stored.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tens
 
 
 def channels_first(conv: Conv, data: te.Tensor) -> te.Tensor:
-    """Return the input with its channels in front of the pixels, as columns have them."""
+    """Return the input with its channels before its pixels; columns have this order already."""
     if conv.layout == "NCHW" or conv.are_columns:
         return data
     return te.compute((conv.n, conv.c, *conv.size), lambda n, c, y, x: data(*conv.at(n, c, y, x)), name="data_turned")
 
 
 def phases(conv: Conv, image: te.Tensor, rows: int, *, name: str = "data_phases") -> te.Tensor:
-    """Return an image with its border, [n][c][phase of rows][phase of columns][row][column], so many rows of it."""
+    """Return some rows of an image with its border: [n][c][phase of rows][phase of columns][row][column]."""
     first, (sy, sx), pitch = replace(conv, layout="NCHW"), conv.stride, tiles.pitch_of(conv)
     counts = [max(k * d % s for k in range(size)) + 1 for size, d, s in
               zip(conv.kernel, conv.dilation, conv.stride, strict=True)]  # fmt: skip
@@ -161,7 +161,7 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
 
 
 def turn(cfg: pb.TemplateConfig, stage: te.Stage, conv: Conv, reader: Place) -> None:
-    """Read vectors of channels and turn them around: for the block of a reader, or beforehand."""
+    """Transpose an image in registers, from vectors of channels: for a block of its reader, or beforehand."""
     n, c, y, x = stage.op.axis
     co, ci = stage.split(c, factor=conv.lanes)
     xo, xi = stage.split(x, factor=conv.lanes)

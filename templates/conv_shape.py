@@ -40,7 +40,7 @@ class Conv:
 
     Attributes:
         padding, padding_after: zeros before and behind the rows and columns of the input.
-        are_columns: the input is the columns of another convolution, pixel by pixel.
+        are_columns: whether the input consists of the columns of another convolution, pixel by pixel.
     """
 
     n: int

@@ -8,7 +8,7 @@ another one, accumulated over the whole reduction.
 | channels | output channels | `tile_h` × `tile_w` pixels of the result | the input |
 | pixels | pixels of the result, line after line | `tile_o` output channels | the weights |
 
-NCHW has both. NHWC has channels, or pixels for windows of few outputs; products with the columns of another
+NCHW has both. NHWC has channels, or pixels for windows with few output channels; products with the columns of another
 convolution (`conv2d_im2col`) have pixels in either layout.
 
 Tiles divide the result or stick out of it by a small share, into padding: so the register tile is written out once, and
@@ -73,8 +73,8 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
 def lane_dimensions(conv: Conv) -> list[str]:
     """List the dimensions that vectors may run along.
 
-    Images with their channels last are turned for windows of few outputs: with pixels in their lanes, vectors are full
-    but for the gaps between rows.
+    Images with their channels last are transposed for windows with few output channels: vectors of pixels are then
+    full, except for the gaps between rows.
     """
     pitch, columns = tiles.pitch_of(conv), conv.out[1]
     is_turned = conv.layout == "NHWC" and conv.kernel != (1, 1) and 2 * conv.o * pitch < conv.lanes * columns

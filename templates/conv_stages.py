@@ -23,7 +23,7 @@ class ConvStages:
     """The result, the sums that it is stored from, and copies of the input and of the weights where they are made.
 
     Attributes:
-        turned: the input with its channels in front, which is copied.
+        turned: the input with its channels before its pixels, from which the copy is made; None where it has them so.
     """
 
     out: te.Tensor

@@ -18,11 +18,11 @@ from pegbox.templates.winograd_shape import WORST, winograd_of
 _HOPELESS = 1.3
 """The largest ratio of the estimated cycles to those of the direct sum; both are off by some tenths."""
 _HOPELESS_SUMS = 1.2
-"""That of Strassen's algorithm: its estimate has the direct sum's error in common."""
+"""The same for Strassen's algorithm, whose estimate and that of the direct sum have the same errors."""
 _FLOP_PER_LANE = 4
 """Operations of a lane in a cycle: two multiply-adds."""
 _COPY = 8
-"""The multiply-adds that take as long as the copy of a vector of columns; 5 to 10 were measured."""
+"""The number of multiply-adds that take as long as copying a vector of columns: 5 to 10 as measured."""
 
 
 def conv2d_winograd(task: Task, *, m: int = 0) -> Task | None:
@@ -51,7 +51,7 @@ conv2d_winograd_6 = partial(conv2d_winograd, m=6)
 
 
 def conv2d_im2col(task: Task) -> Task | None:
-    """Make the task of a product with columns, for channels last that do not fill vectors.
+    """Make the task of a product with columns, where channels are last and do not fill vectors.
 
     Raises:
         TemplateError: the direct sum has vectors along pixels, too, or takes no longer with vectors of channels.
@@ -75,8 +75,8 @@ def matmul_strassen(task: Task) -> Task | None:
     """Make the task of a product by Strassen's algorithm.
 
     Raises:
-        TemplateError: another type, an accuracy that its errors miss, or a direct sum with fewer cycles, as for few
-            rows, whose time is that of the weights.
+        TemplateError: another type, an accuracy below its errors, or a direct sum with far fewer cycles, as for few
+            rows, whose time is that of reading the weights.
     """
     if task.name != "matmul":
         return None

@@ -1,4 +1,4 @@
-"""Matrix product by Strassen's algorithm: seven products of halves in the place of eight.
+"""Matrix product by Strassen's algorithm: seven products of halves in place of eight.
 
 Strassen, "Gaussian elimination is not optimal" (1969), one level of it, in the register tiles of a product that is not
 halved, as in Huang, Smith, Henry and van de Geijn, "Strassen's algorithm reloaded" (SC16). The template begins here,

@@ -38,7 +38,7 @@ _CONVOLUTION = {"strides", "pads", "dilations", "group", "layout"}
 def conv2d(node: Node, constants: Constants, target: Target) -> NodeTask | None:
     """Return the task of a convolution of one group in one or two dimensions, and of the pointwise nodes after it.
 
-    The pixels of all images are those of one where they are multiplied by themselves, and channels are last.
+    With filters of one pixel, and channels last, all images of a batch become one, because their pixels are neighbours.
     """
     first = _first(node, "Conv", _CONVOLUTION)
     if first is None or first.attributes["group"] != 1 or len(first.inputs[0].shape) not in (3, 4):
@@ -114,7 +114,7 @@ def _images(first: Node) -> tuple[tuple[int, ...], list[int], dict[str, Any]]:
 def pixel_product(node: Node, constants: Constants, target: Target) -> NodeTask | None:
     """Return the task of a product of filters and pixels, one for each group, and of the pointwise nodes after it.
 
-    That is a convolution of an image with its channels in front, where each pixel is multiplied by itself.
+    The node is a convolution of one image, with its channels first, by filters of one pixel.
     """
     first = _first(node, "Conv", _CONVOLUTION)
     if first is None or not _is_of_pixels(first):

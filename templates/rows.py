@@ -31,7 +31,7 @@ _VECTORS = (8, 4, 2)
 """The vectors of a step, the best of untuned kernels first."""
 
 _IN_TURNS = (4, 2, 8)
-"""The same for long rows of sums or functions; these are computed for four vectors in turns."""
+"""The same in long rows with sums or slow functions, which are computed for four vectors in turns."""
 
 
 @dataclass(frozen=True)
@@ -244,9 +244,9 @@ def _prefetch(
     """Keep memory busy while rows are computed, between the first reads of a row and its last writes.
 
     The pass that takes longest fetches: one that computes slow functions fetches the next row and the lines of the
-    output, unless the rows that are made push these out of the closest cache before they are written. Where there is
-    none, the next row is read while this one is written. Blocks of several short rows gain nothing: the hardware sees
-    one stream.
+    output, unless the rows of all stages evict these lines from the closest cache before they are written. Where no
+    pass computes slow functions, the next row is read while this one is written. Blocks of several short rows gain
+    nothing: the hardware sees one stream.
     """
     fetching = _fetching_pass(found, loops)
     is_slow = _is_slow(found, fetching)
@@ -259,7 +259,7 @@ def _prefetch(
 
 
 def _bytes_made(found: Rows) -> int:
-    """Count the bytes of a row of all that is stored by elements."""
+    """Count the bytes of a row of all stages without a reduction."""
     return sum(found.row(op) * nbytes(op.outputs[0].dtype) for op in found.stored if op.reduce is None)
 
 

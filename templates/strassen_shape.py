@@ -24,14 +24,14 @@ LEFT = _matrix(
 RIGHT = _matrix(
     (1, 0, 0, 1), (1, 0, 0, 0), (0, 1, 0, -1), (-1, 0, 1, 0), (0, 0, 0, 1), (1, 1, 0, 0), (0, 0, 1, 1)
 )  # fmt: skip
-"""Those of B."""
+"""The sums of the quarters of B by which they are multiplied."""
 OUT = _matrix((1, 0, 0, 1, -1, 0, 1), (0, 0, 1, 0, 1, 0, 0), (0, 1, 0, 1, 0, 0, 0), (1, -1, 1, 0, 0, 1, 0))
 """The sums of products that are C11, C12, C21 and C22."""
 
 _BLOCKS = (16, 24, 32, 48, 64, 96, 128, 192, 256)
 """The pairs of rows in a block that are worth trying."""
 _SUMS = 4.0
-"""Cycles that a vector of a sum of A takes, and one of a product of which C is a sum."""
+"""The cycles that a vector of a sum of A takes, and a vector of a product that is added to C."""
 _OF_ROUNDOFF = 0.3
 """The error of a sum of K products in units of roundoff × √K, as measured with random data for K from 128 to 4,096."""
 
@@ -40,14 +40,14 @@ _OF_ROUNDOFF = 0.3
 class Strassen:
     """A product in halves: pairs of neighbouring rows, both halves of the reduction, and pairs of vectors of columns.
 
-    The second of a pair may stick out of the matrix: it is 0 then.
+    The second member of a pair may be outside the matrix; it is then 0.
     """
 
     product: Product
 
     @property
     def rows(self) -> int:
-        """Pairs of rows of A."""
+        """The number of pairs of rows of A."""
         return -(-self.product.m // 2)
 
     @property
@@ -57,7 +57,7 @@ class Strassen:
 
     @property
     def vectors(self) -> int:
-        """Pairs of vectors of columns of B."""
+        """The number of pairs of vectors of columns of B."""
         return -(-self.product.vectors // 2)
 
     @property
@@ -84,7 +84,7 @@ class Strassen:
         return _OF_ROUNDOFF * EPSILON[self.product.dtype] / 2 * math.sqrt(self.k) * amplification()
 
     def check(self, accuracy: float | None) -> None:
-        """Refuse types and accuracies that the algorithm does not serve.
+        """Refuse types that the algorithm does not support, and accuracies below its errors.
 
         Raises:
             TemplateError: another type than float32 and float64, or a smaller accuracy than the error.
@@ -101,7 +101,7 @@ class Strassen:
 
 
 def amplification() -> float:
-    """Return the root mean square of the terms of an element of C, over that of the direct sum."""
+    """Return the root mean square of the terms of an element of C, relative to that of the direct sum."""
     powers = [_square(left) * _square(right) for left, right in zip(LEFT, RIGHT, strict=True)]
     sums = [sum(entry * entry * power for entry, power in zip(row, powers, strict=True)) for row in OUT]
     return math.sqrt(sum(sums) / len(OUT) / 2)

@@ -25,7 +25,7 @@ _LINE = 64  # bytes
 
 @dataclass(frozen=True)
 class Stages:
-    """The stages to the result; those of the weights are none where these were packed ahead."""
+    """The stages to the result; `column_max` is None where the weights were packed ahead."""
 
     row_max: te.Tensor
     left: te.Tensor
@@ -93,17 +93,17 @@ def _right(h: Strassen, b: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
 
 
 def _scale(magnitude: te.Expr) -> te.Expr:
-    """Return a magnitude, or the least normal number where it is smaller: its inverse is finite."""
+    """Return a magnitude, or the least normal number if that is larger, whose inverse is finite."""
     return te.maximum(magnitude, te.const(2.0 ** EXPONENTS[magnitude.dtype][0], magnitude.dtype))
 
 
 def _scale_back(magnitude: te.Expr) -> te.Expr:
-    """Return the scale, or 0 where all is 0, so that the result is 0 and not a rounding error."""
+    """Return the scale, or 0 for a row or column of zeros, so that the result is 0 and not a rounding error."""
     return te.if_then_else(magnitude == 0, te.const(0, magnitude.dtype), _scale(magnitude))
 
 
 def _within(value: te.Expr, *places: tuple[te.Expr, int]) -> te.Expr:
-    """Return a value of a matrix; 0 where a half sticks out of it: those of an odd extent."""
+    """Return a value of a matrix, or 0 outside it, where the second half of an odd extent ends."""
     tests = [place < extent for place, extent in places]
     return te.if_then_else(te.all(*tests), value, te.const(0, value.dtype)) if tests else value
 
@@ -125,7 +125,7 @@ def schedule(cfg: pb.TemplateConfig, h: Strassen, stages: Stages) -> te.TESchedu
 
 
 def _schedule_out(cfg: pb.TemplateConfig, s: te.TESchedule, h: Strassen, c: te.Tensor) -> tuple[te.IterVar, te.IterVar]:
-    """Store two rows of two vectors after the other; return the loops over blocks of rows and of columns."""
+    """Store pairs of rows, two vectors at a time; return the loops over blocks of rows and of columns."""
     out, lanes = s[c], h.product.lanes
     y, x = out.op.axis
     rows, row = out.split(y, factor=2)
@@ -163,9 +163,9 @@ def _schedule_right(
     column_max: te.Tensor,
     at: tuple[te.Stage, te.IterVar],
 ) -> None:
-    """Compute the sums of B a vector at a time: of a block of columns where one block has all rows, else beforehand.
+    """Compute the sums of B a vector at a time: for each block of columns if one block has all rows, else beforehand.
 
-    The sums of all columns are large, and memory that is new in each call costs as much as they do.
+    The sums of all columns need much memory, and memory that is new in each call costs as much as computing them.
     """
     lanes, right, columns = h.product.lanes, s[sums], s[column_max]
     t, v, k, lane = right.op.axis

@@ -21,8 +21,8 @@ class TensorSpace(Generic[Found]):
     Attributes:
         tensors: the kernel's arguments in call order.
         found: the result of the analysis.
-        declare: declares the knobs.
-        schedule: makes the schedule of a configuration.
+        declare: the function that declares the knobs.
+        schedule: the function that makes the schedule of a configuration.
     """
 
     tensors: tuple[Tensor, ...]

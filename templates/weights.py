@@ -67,7 +67,7 @@ def packed(task: Task, array: np.ndarray[Any, Any], replaced: Mapping[str, Any])
 
 
 def _matrices(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """(..., K, N) in panels of one vector, (..., ceil(N / lanes), K, lanes); of a narrow product (..., N, K)."""
+    """Pack (..., K, N) in panels of one vector, (..., ceil(N / lanes), K, lanes); for a narrow product (..., N, K)."""
     import numpy as np  # slow to import, like `product`: this module comes with the package
 
     p = _product(task, array)
@@ -80,9 +80,9 @@ def _matrices(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _sums(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Sums of quarters of (K, N), (7, ceil(N / 2 lanes), ceil(K / 2) + 1, lanes), computed in float64.
+    """Compute sums of quarters of (K, N), (7, ceil(N / 2 lanes), ceil(K / 2) + 1, lanes), in float64.
 
-    Columns are divided by powers of two near their magnitudes; these are behind the last k of the first two sums.
+    Columns are divided by powers of two near their magnitudes. The first two sums have these powers behind the last k.
     """
     import numpy as np
 

@@ -63,10 +63,10 @@ class RunLog:
 
 
 def longest_runs(path: str | os.PathLike[str], setup: Setup, budgets: Sequence[int]) -> list[Run]:
-    """Return, of each tuner and seed on each task of the setup, the longest run in the log at `path`.
+    """Return the longest run in the log at `path` for each task of the setup, tuner and seed.
 
-    The runs are those that comparisons with this setup would find in place of making them, with any of the `budgets`
-    of trials: a run on a task whose content has changed since is left out, however long. Raises as `RunLog` does.
+    A run is taken if a comparison with this setup, and with one of the `budgets` as its trials, would take it from the
+    log. So runs on a task whose content has changed since are left out. Raises as `RunLog` does.
     """
     infos = {task.name: task for task in setup.tasks}
     found: dict[RunSpec, Run] = {}

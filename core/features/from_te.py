@@ -129,7 +129,7 @@ def _narrow(
 
 
 def _merged_loops(schedule: TESchedule, placed: Mapping[int, _Placed]) -> dict[Loop, Loop]:
-    """Find the loop that runs in the place of each loop that is merged with others."""
+    """Find, for each loop that is merged into another one, the loop that remains."""
     others: dict[Loop, Loop] = {}
     for stage in schedule.stages:
         for step in stage.steps.values():
@@ -142,7 +142,7 @@ def _merged_loops(schedule: TESchedule, placed: Mapping[int, _Placed]) -> dict[L
 
 
 def _path_to(loop: IterVar, stage: Stage, placed: Mapping[int, _Placed]) -> tuple[Loop, ...]:
-    """Return the loops around a stage's loop, and this; empty where it is not there, which lowering refuses."""
+    """Return the loops around a stage's loop, and that loop; none if it does not exist, which lowering refuses."""
     found = placed.get(id(stage))
     last = None if found is None else found.by_var.get(loop)
     return () if found is None or last is None else found.path[: found.path.index(last) + 1]

@@ -196,12 +196,12 @@ def fixed(value: Sum, outer: Set[Loop]) -> Sum:
 
 
 def joined(value: Sum, others: Mapping[Loop, Loop]) -> Sum:
-    """Let other loops run in the place of some."""
+    """Replace loops by others: those that they are merged into."""
     return _with_loops(value, lambda loop: others.get(loop, loop))
 
 
 def _with_loops(value: Sum, of: Callable[[Loop], Loop | None]) -> Sum:
-    """Put the loops that a function gives in the place of loops; None for the first iteration."""
+    """Replace each loop by the one that a function returns; fix it at its first iteration where that is None."""
     result = Sum((), value.const)
     for atom, coefficient in value.terms:
         result = result.plus(_atom_with_loops(atom, of), coefficient)

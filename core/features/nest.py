@@ -48,7 +48,7 @@ class Statement:
         return [access.buffer for access in self.accesses if access.is_write]
 
     def joined(self, others: Mapping[Loop, Loop]) -> Statement:
-        """Let other loops run in the place of some."""
+        """Replace loops by others: those that they are merged into."""
         return replace(
             self,
             loops=tuple(others.get(loop, loop) for loop in self.loops),

@@ -149,7 +149,7 @@ class Graph:
         inputs, outputs: the values that a call is given and returns.
         nodes: each one behind those that make its inputs.
         constants: the arrays of the values that are neither inputs nor made by nodes.
-        accuracy: the largest error that kernels may have, as that of a task; None for the default.
+        accuracy: the largest error that kernels may have, as for a task; None for the default.
 
     Raises:
         GraphError: a node reads a value that nothing makes before it, or two make the same one.

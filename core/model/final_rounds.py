@@ -1,4 +1,4 @@
-"""`FinalRounds`: the end of a search of models, whose finals decide which kernels and variants are used."""
+"""`FinalRounds`: the finals at the end of a search of models, which decide the kernels and variants to use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FinalRounds:
     """The finals of a search of models; the winners go into its records, the file and the store.
 
     Attributes:
-        tasks: those of all models.
+        tasks: the tasks of all models.
         latency: the calls of the tasks, and the searches that compute them.
         scheduler: the search.
         choices: the choice of each model's variant.

@@ -114,7 +114,7 @@ def load_model(
         path: the file, whose suffix names its format: ".onnx", or another that a plugin reads.
         shapes: the shapes of inputs whose dimensions the file leaves open.
         accuracy: the largest error of a kernel, relative to the largest magnitude of its outputs, such as 1e-6. Kernels
-            whose algorithms have larger errors are left out. By default that of a task.
+            whose algorithms have larger errors are left out. By default, each task has its own.
 
     Raises:
         ArgumentError: no such file, no reader for its suffix, wrong shapes, or an accuracy that is not above 0 and at

@@ -140,11 +140,11 @@ def tune_model(
 def _task_options(
     implementations: Sequence[tuple[NodeTask, Mapping[Value, Array]]], graphs: Sequence[Graph]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the options with which each implementation is measured as in a model.
+    """Yield the options of measurements in which each implementation runs as it does in a model.
 
     Args:
-        implementations: with the constants of their nodes.
-        graphs: those that are searched.
+        implementations: the node tasks, and the constants of their graphs.
+        graphs: the graphs of the models that are tuned.
     """
     flushed = max(map(bytes_between_calls, graphs))
     for made, constants in implementations:

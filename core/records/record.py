@@ -147,7 +147,7 @@ class Record:
 
     @property
     def of_model(self) -> bool:
-        """True where the seconds are those of a whole model in one of its variants, so that this is not a trial."""
+        """True for the seconds of a whole model in one of its variants, which are not a trial of a task."""
         return self.name == VARIANT and self.target != FUNCTION
 
     @property

@@ -68,7 +68,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the shape of an input whose dimensions the file leaves open; may be given several times",
     )
     parser.add_argument(
-        "--accuracy", type=float, metavar="ERROR", help="the largest error of a kernel (default: that of a task)"
+        "--accuracy",
+        type=float,
+        metavar="ERROR",
+        help="the largest error of a kernel, as 1e-6 (default: that of each task)",
     )
     parser.add_argument("--target", help="the processor (default: $PEGBOX_TARGET, else this machine)")
     parser.add_argument("--threads", type=positive, metavar="N", help="the threads of each kernel (default: all cores)")

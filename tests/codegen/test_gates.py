@@ -1,4 +1,4 @@
-"""Products with a sigmoid or with 1 + tanh, which are computed as one quotient, and with 1 + erf."""
+"""Products with a sigmoid or with 1 + tanh, which are computed as one quotient, and with 1 + erf, as one sum."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_values_of_gates_are_numpys(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ERF_GATES)
-def test_values_of_gates_by_erf_are_scipys(name: str, dtype: str, target: str) -> None:
+def test_gates_by_erf_have_the_values_of_scipy(name: str, dtype: str, target: str) -> None:
     x = np.concatenate([np.linspace(-9, 9, 4000), [0.0, -0.0, 1e30, -1e30, 3e-40, math.nan, math.inf] * 16])
     x = x.astype(dtype)
     wide = x.astype("float64")

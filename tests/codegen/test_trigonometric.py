@@ -1,4 +1,4 @@
-"""Sines and cosines in float32, which are computed in vectors: the kernels' errors, and the numbers that C computes."""
+"""Sines and cosines of float32, which are computed in vectors: errors, special values, and calls of the C library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FUNCTIONS = {"sin": (te.sin, np.sin), "cos": (te.cos, np.cos)}
 
 
 def computed(name: str, x: Any, lanes: int = 16) -> Any:
-    """Compute a function in vectors of some lanes, or one by one."""
+    """Compute a function in vectors of some lanes, or one number at a time."""
     given = te.placeholder(x.shape, str(x.dtype), "x")
     made = te.compute(x.shape, lambda i: FUNCTIONS[name][0](given[i]), name="y")
     schedule = te.create_schedule(made.op)
@@ -52,7 +52,7 @@ def test_errors_stay_below_two_units_of_the_last_place(name: str, lanes: int) ->
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_zeros_keep_their_sign_and_infinities_have_no_value(name: str) -> None:
+def test_zeros_keep_their_sign_and_infinities_give_nan(name: str) -> None:
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1.0] * 2, "float32")
     with np.errstate(invalid="ignore"):
         expected = FUNCTIONS[name][1](x)
@@ -62,12 +62,12 @@ def test_zeros_keep_their_sign_and_infinities_have_no_value(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_numbers_of_float64_are_those_of_c(name: str) -> None:
+def test_float64_is_computed_by_the_c_library(name: str) -> None:
     x = np.random.default_rng(1).uniform(-1e6, 1e6, 64)
     np.testing.assert_allclose(computed(name, x), FUNCTIONS[name][1](x), rtol=0, atol=3e-16)
 
 
-def test_the_kernel_calls_the_library_for_far_numbers_alone() -> None:
+def test_the_kernel_calls_the_library_only_for_large_numbers() -> None:
     x = te.placeholder((64,), name="x")
     y = te.compute((64,), lambda i: te.sin(x[i]) + te.cos(x[i]) * te.sin(x[i]), name="y")
     schedule = te.create_schedule(y.op)

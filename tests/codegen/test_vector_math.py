@@ -370,7 +370,7 @@ def test_errors_of_a_gate_by_erf_are_small_beside_its_first_argument(register_la
 
 
 @pytest.mark.parametrize("register_lanes", [0, *PERMUTES])
-def test_gates_by_erf_of_special_values_are_what_the_docs_say(register_lanes: int) -> None:
+def test_gates_by_erf_treat_special_values_as_documented(register_lanes: int) -> None:
     info = np.finfo(np.float32)
     numbers = [*SPECIAL, 0.5, -3, 2.5, 1e30, -1e30, info.max, info.min, info.tiny, info.smallest_subnormal]
     a, b = (each.ravel().astype(np.float32) for each in np.meshgrid(numbers, numbers))

@@ -167,7 +167,7 @@ def test_other_settings_or_content_are_other_runs(tmp_path: Path) -> None:
     assert made_now == [0, 1]
 
 
-def test_of_the_runs_of_todays_content_the_longest_are_kept(tmp_path: Path) -> None:
+def test_longest_runs_are_those_of_unchanged_problems(tmp_path: Path) -> None:
     log = tmp_path / "runs.jsonl"
     made(["random"], log=log, trials=9)
     problem = suite().problems[1]

@@ -103,7 +103,7 @@ def windowed(cfg: Any, n: int, m: int, k: int) -> Any:
 
 
 def centered(cfg: Any, n: int, m: int) -> Any:
-    """Rows without their mean, whose sums take the elements of the stage before while they are computed."""
+    """Subtract the product of two sums over a row, which may be merged with the stage that computes their terms."""
     A = te.placeholder((n, m), name="A")
     k, r = te.reduce_axis((0, m), name="k"), te.reduce_axis((0, m), name="r")
     B = te.compute((n, m), lambda i, j: A[i, j] * 2, name="B")

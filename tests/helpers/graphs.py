@@ -51,7 +51,7 @@ def softmax_node(name: str, x: Value, axis: int = -1) -> Node:
 
 
 def reduced(name: str, x: Value, axes: Sequence[int], *, keep: bool = True) -> Node:
-    """Make a node that adds the elements along axes, which stay with one element if they are kept."""
+    """Make a node that adds the elements along axes; kept axes have one element afterwards."""
 
     def compute(t: te.Tensor) -> list[te.Tensor]:
         over = {axis: te.reduce_axis((0, t.shape[axis]), name=f"k{axis}") for axis in axes}

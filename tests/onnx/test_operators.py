@@ -87,7 +87,7 @@ def test_the_largest_and_the_smallest_elements(count: int, largest: bool, axis: 
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
-def test_few_of_many_elements(dtype: str, axis: int, largest: bool) -> None:
+def test_top_k_finds_few_of_many_elements(dtype: str, axis: int, largest: bool) -> None:
     shape = [3, 2, 3]
     shape[axis] = 3 * sorting.FEW + 1
     x = integers(0, 4, *shape, dtype=dtype)  # with equal ones
@@ -111,7 +111,7 @@ def test_compiled_code_finds_few_of_many_elements(axis: int) -> None:
     np.testing.assert_array_equal(values, np.take_along_axis(x, wanted, axis=axis))
 
 
-def test_fewer_numbers_than_wanted_give_places_inside() -> None:
+def test_top_k_with_too_few_numbers_gives_places_in_range() -> None:
     x = np.full((2, 2 * sorting.FEW), np.nan, "float32")
     x[:, 3] = 1
     model = operators.one_operator("TopK", {"x": x, "k": np.array([2])}, "v i", weights=["k"], types={"i": INT64})

@@ -107,8 +107,8 @@ def test_an_interval_where_a_test_holds_has_all_values_and_no_more_than_without(
             assert lo <= _value(expr, env) <= lo + tested.width
 
 
-def test_a_test_on_loops_that_stand_still_bounds_a_quotient() -> None:
-    """Rows beyond the tenth, to which the second tile of seven would go, belong to another head."""
+def test_a_guard_on_loops_that_stand_still_bounds_a_quotient() -> None:
+    """The second tile of seven rows ends at the tenth row, because later ones belong to another head."""
     ranges = {A: (0, 1), B: (0, 6)}
     rows = A * 7 + B
     found = interval(rows // 10, relaxation({B}, ranges, build.compare("lt", rows, 10)))

@@ -51,7 +51,7 @@ def task_of(args: tuple[int, ...], options: dict[str, Any], target: str = TARGET
 
 
 def check(args: tuple[int, ...], options: dict[str, Any], *, configs: int, seed: int = 0) -> None:
-    """Sampled configurations compute the convolution."""
+    """Check that sampled configurations compute the convolution."""
     task, rng = task_of(args, options), np.random.default_rng(seed)
     o = DEFAULTS | options
     usual = "OIHW" if o["layout"] == "NCHW" else "OHWI"
@@ -170,7 +170,7 @@ def test_columns_of_strided_channels_are_read_from_phases(golden: Callable[[obje
     ("change", "copies"),
     [({}, set()), ({"padding": 1}, {"image"}), ({"stride": 2}, {"image"}), ({"layout": "NHWC"}, {"data_turned"})],
 )
-def test_an_image_is_copied_where_something_moves(change: dict[str, Any], copies: set[str]) -> None:
+def test_an_image_is_copied_for_padding_strides_and_channels_last(change: dict[str, Any], copies: set[str]) -> None:
     task = task_of((1, 3, 18, 18, 4, 3, 3), {"weights": "packed", **change}, AVX2)
     text = task.show_ir(task.space.get(0))
     assert {name for name in ("image", "data_turned") if f"{name} = alloc" in text} == copies
@@ -190,7 +190,7 @@ GOOD = {"N": 1, "C": 4, "H": 6, "W": 6, "O": 8, "KH": 3, "KW": 3}
         ({"H": 1 << 20, "W": 1 << 20, "C": 8, "KH": 9}, r"conv2d_im2col: an array of 1 × 216 × .* 2\^47 bytes"),
     ],
 )
-def test_what_is_no_convolution_is_refused(change: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(TemplateError, match=message):
         pb.create_task("conv2d_im2col", kwargs=GOOD | change)
 
@@ -220,7 +220,7 @@ def test_it_is_an_implementation_where_channels_last_do_not_fill_vectors() -> No
         ),
     ],
 )
-def test_it_is_none_where_the_direct_sum_takes_no_longer(change: dict[str, Any], message: str) -> None:
+def test_it_is_no_implementation_where_the_direct_sum_takes_no_longer(change: dict[str, Any], message: str) -> None:
     assert "conv2d_im2col" not in direct(**change).with_implementations().tasks
     with pytest.raises(ArgumentError, match=message):
         direct(**change).with_implementations(["conv2d_im2col"])

@@ -49,7 +49,7 @@ def product(task: Task, a: np.ndarray, b: np.ndarray, *more: np.ndarray, config:
 
 
 def check_rows_and_columns(task: Task, a: np.ndarray, b: np.ndarray, config: pb.Config) -> None:
-    """Errors are small beside the norms of the row and of the column: of each element, not of the largest one."""
+    """Check that the error of each element is small relative to the norms of its row and its column."""
     exact = a.astype(np.longdouble) @ b.astype(np.longdouble)
     norms = np.linalg.norm(a.astype(float), axis=1)[:, None] * np.linalg.norm(b.astype(float), axis=0)
     errors = np.abs(product(task, a, b, config=config) - exact)
@@ -125,12 +125,14 @@ def test_the_error_is_estimated() -> None:
         ({}, 1e-7, "accuracy=1e-07: its errors are about .*, or use the template matmul, which is more accurate"),
     ],
 )
-def test_what_it_does_not_serve_is_refused(options: dict[str, Any], accuracy: float | None, message: str) -> None:
+def test_other_types_and_smaller_accuracies_are_refused(
+    options: dict[str, Any], accuracy: float | None, message: str
+) -> None:
     with pytest.raises(TemplateError, match=message):
         pb.create_task("matmul_strassen", (64, 512, 64), options, target=AVX2, accuracy=accuracy)
 
 
-def test_an_accuracy_that_it_has_is_accepted() -> None:
+def test_an_accuracy_above_its_errors_is_accepted() -> None:
     pb.create_task("matmul_strassen", (64, 512, 64), target=AVX2, accuracy=1e-6)
     pb.create_task("matmul_strassen", (64, 512, 64), {"dtype": "float64"}, target=AVX2, accuracy=1e-7)
 
@@ -155,7 +157,7 @@ def implementations(*shape: int, **options: Any) -> list[str]:
     return list(pb.create_task("matmul", shape, options, target=AVX512).with_implementations().tasks)
 
 
-def test_it_is_an_implementation_of_products_that_it_may_serve() -> None:
+def test_it_is_an_implementation_of_products_with_enough_rows() -> None:
     assert "matmul_strassen" in implementations(256, 512, 512, weights="packed")
     assert "matmul_strassen" in implementations(1000, 999, 1001)
     assert "matmul_strassen" not in implementations(8, 768, 3072, weights="packed")  # as long as the weights take

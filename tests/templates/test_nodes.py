@@ -69,7 +69,7 @@ def implemented(
 
 
 def check(node: Node, template: str, constants: Collection[Value] = (), *, place: int = 0) -> pb.Task:
-    """The task of the template computes the node, whose arrays it takes as they are or packed.
+    """Check that the task of the template computes the node from its arrays, as they are or packed.
 
     Further implementations, behind the one in place 0, take all arrays as they are.
     """
@@ -198,7 +198,7 @@ def test_groups_of_single_pixels_are_products_side_by_side() -> None:
         convolution((1, 5, 7, 6), (9, 6, 1, 1), pads=[0] * 4, layout="NHWC"),
     ],
 )
-def test_other_convolutions_are_no_products_of_filters_and_pixels(node: Node) -> None:
+def test_other_convolutions_are_not_products_of_filters_and_pixels(node: Node) -> None:
     names = {each.task.base.name for each in implementations_of(node, {}, TARGET)}
     assert names.isdisjoint({"matmul", "batch_matmul"})
 

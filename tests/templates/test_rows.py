@@ -107,7 +107,7 @@ def test_single_rows_that_the_second_cache_does_not_hold_are_prefetched(
 
 
 @pytest.mark.parametrize(("name", "columns"), [("softmax", 8192), ("log_softmax", 16384)])
-def test_a_pass_of_functions_does_not_fetch_an_output_that_the_closest_cache_loses(name: str, columns: int) -> None:
+def test_a_pass_of_functions_does_not_fetch_lines_that_the_closest_cache_evicts(name: str, columns: int) -> None:
     task = pb.create_task(name, args=(2048, columns), target=TARGET)
     shown = task.show_ir(task.space.get(0))
     assert "prefetch(address(X[" in shown
@@ -128,7 +128,7 @@ def test_a_pass_of_functions_does_not_fetch_an_output_that_the_closest_cache_los
 def test_rows_that_the_second_cache_does_not_hold_are_estimated(
     name: str, columns: int, first: tuple[int, int, int]
 ) -> None:
-    """Check the estimates: few rows, and steps of many vectors but where long rows of functions take turns."""
+    """Check the estimates: few rows, and steps of many vectors, except where functions in long rows take turns."""
     task = pb.create_task(name, args=(2**22 // columns, columns), target=TARGET)
     assert task.prefers_first
     assert tuple(task.space.get(0)[knob].val for knob in ("rows", "reduce_vectors", "map_vectors")) == first

@@ -5,8 +5,8 @@
     a * (1 + erf(b))      = a + a erf(b)
 
 SiLU, GELU and its approximation by tanh are such products. The quotient takes fewer operations than the function and
-the product; the sum does with an erf whose error is small beside one. 1 + tanh(b) has few digits where tanh(b) is near
--1, so c b may be rounded once more.
+the product. So does the sum, because its erf may have an error that is small beside 1, not beside erf. 1 + tanh(b) has
+few digits where tanh(b) is near -1, so c b may be rounded once more.
 
 No other factors change their order: a product of them could overflow, or be zero, where the program's is not. The 2
 goes into a constant k that keeps the numerator from overflow, |2 k| <= 1; without one, tanh stays.
@@ -64,7 +64,7 @@ def _exponent(factor: Expr) -> Expr | None:
 
 
 def _after_one(factor: Expr, name: str) -> Call | None:
-    """Find the call f(b) of 1 + f(b), None for other factors."""
+    """Find the call f(b) in a factor 1 + f(b); None for other factors."""
     if not isinstance(factor, Binary) or factor.op != "add":
         return None
     for one, other in _sides(factor):

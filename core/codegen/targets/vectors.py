@@ -11,7 +11,7 @@ LATENCY = 8
 
 
 def lanes_of(target: Target, dtype: str, *others: str) -> int:
-    """Count the elements in a vector of the target, of the widest of some types."""
+    """Count the elements of the widest of some types in a vector of the target."""
     check_instance("lanes_of: target", target, Target, "a pegbox.Target")
     return max(target.vector_bits // max(dtypes.BITS[dtypes.check(each)] for each in (dtype, *others)), 1)
 

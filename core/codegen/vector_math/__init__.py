@@ -1,7 +1,7 @@
 """Math functions on vectors as LLVM text, for those that LLVM would turn into one library call per lane.
 
-Each is for any number of lanes, and branch-free, except for huge arguments of sin and cos: polynomials, whose
-coefficients or factors may come from a table. Largest errors found, in units in the last place:
+Each works on any number of lanes, and has no branch; sin and cos have one, for huge arguments. They are polynomials,
+whose coefficients or factors may come from a table. Largest errors found, in units in the last place:
 
     ==========  ====  ====  ====  ====  =======  ====  ====  =====
     type        exp   exp2  log   tanh  sigmoid  erf   pow   rsqrt
@@ -10,7 +10,7 @@ coefficients or factors may come from a table. Largest errors found, in units in
     float64     1.0   1.3   0.8   2.5   2.4      2     1.2   1.5
     ==========  ====  ====  ====  ====  =======  ====  ====  =====
 
-with fused multiply-add; sin and cos of float32 have 1.5, and there are none of float64. erf of float32 has 1.5 with
+with fused multiply-add. sin and cos have 1.5; they exist for float32 only. erf of float32 has 1.5 with
 AVX2 and 0.8 with AVX-512; gate has 2.5, of float32 with AVX-512 3.1, and gate2 2.3. Infinities, NaN, zeros and
 subnormal numbers behave as in NumPy; no floating-point exception flags are promised. Floats of 16 bits are converted
 (conversions), computed in float32, and rounded.

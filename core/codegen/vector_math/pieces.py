@@ -4,7 +4,7 @@ erf(x) = t + t p(x) with t = min(x, 1), where p is small and loses nothing by ro
 equal width as a register has lanes, a polynomial interpolates p at the zeros of a Chebyshev polynomial. Two pieces meet
 at one.
 
-The product a (1 + erf(x)) needs no small relative error near zero, so there the polynomials are those of erf itself.
+The product a (1 + erf(x)) needs no small relative error near zero, so its polynomials are those of erf itself.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def coefficients(count: int) -> tuple[tuple[float, ...], ...]:
 
 @cache
 def gate_coefficients(count: int) -> tuple[tuple[float, ...], ...]:
-    """Compute the coefficients of `count` pieces of erf, and of a high power so that the last one ends at one."""
+    """Compute the coefficients of `count` pieces of erf plus a high power, by which the last piece ends at one."""
     end = (count - 0.5) / GATE_PIECES[count].density
     missing = math.erfc(end) + 2.0**-25
     numbers = range(count)

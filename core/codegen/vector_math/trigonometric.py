@@ -1,8 +1,9 @@
 """sin and cos in float32.
 
 x is reduced to r = x - n pi/2 with |r| <= pi/4 in float64, by pi/2 in two parts after Cody and Waite (Software Manual
-for the Elementary Functions, 1980), the first short enough that n times it is exact. Numbers that are too large for
-that go to the C library, by a function that is not inlined: kernels hold its call, which returns at once for others.
+for the Elementary Functions, 1980), the first short enough that n times it is exact. Larger numbers go to the C
+library, in a function that is not inlined: a kernel contains only the call of this function, which returns at once if
+no number is so large.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Final
 from pegbox.codegen.vector_math.values import VectorValue, polynomial
 
 _LIMIT: Final = 2.0**28
-"""The largest argument whose multiple of pi/2 is subtracted exactly enough."""
+"""The largest magnitude of an argument that is reduced here."""
 _HALF_PI_HIGH: Final = 26353589 * 2.0**-24
-"""The first bits of pi/2, so few that up to 2^28 of them are exact."""
+"""The first bits of pi/2, so few that its product with n is exact up to the limit."""
 _HALF_PI_LOW: Final = 1.5893254773528196e-08
 """The rest of pi/2."""
 _ROUND_MAGIC: Final = 1.5 * 2.0**52

@@ -220,7 +220,7 @@ class VectorValue:
         return self.body.emit(f"shufflevector {ty} {self.text}, {ty} poison, <{count} x i32> <{order}>", self.element)
 
     def unless_beyond(self, limit: float, name: str, near: VectorValue) -> VectorValue:
-        """Choose `near`, or `llvm.<name>` of all lanes where the size of one is beyond a limit."""
+        """Return `near`, or `llvm.<name>` of all lanes if the magnitude of any is above a limit."""
         ty, test, lanes = self.body.type(self.element), self.body.type("i1"), self.body.lanes
         kind = SUFFIX[self.element] if lanes == 1 else f"v{lanes}{SUFFIX[self.element]}"
         beyond = self.abs().gt(limit)

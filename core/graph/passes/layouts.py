@@ -17,7 +17,7 @@ from pegbox.graph.rewriting import Rewriting
 
 _LAST = (0, 2, 3, 1)
 _FIRST = (0, 3, 1, 2)
-_LINES = (0, 2, 1)  # of an image of which one axis is reduced, in both directions
+_LINES = (0, 2, 1)  # of an image without one axis of its pixels; in both directions
 _FILTERS = (2, 3, 1, 0)  # of convolutions in groups, depthwise ones among them
 _RANK = len(_LAST)
 _BARRIERS = frozenset({"MatMul", "Reshape", "Transpose", "Gather"})
@@ -191,7 +191,7 @@ def _is_image(value: Value) -> bool:
 
 
 def _are_lines(node: Node) -> bool:
-    """Decide whether a node reduces one axis of an image, so that its output has channels before the pixels left."""
+    """Decide whether a node reduces one axis of pixels, so that its output has channels before the other axis."""
     rank = _RANK - 1
     if any(len(value.shape) != rank for value in node.outputs):
         return False

@@ -66,8 +66,8 @@ class Relaxation:
     """The loops that run, the ranges of all loops, and the caps that predicates put on sums of loops.
 
     Attributes:
-        caps: those on sums of running loops.
-        limits: those on sums of others as well.
+        caps: the caps on sums of running loops alone.
+        limits: the caps on sums of any loops.
     """
 
     running: Set[Var]
@@ -250,7 +250,7 @@ def _divided(op: str, inner: SymbolicInterval, divisor: int, relax: Relaxation) 
 def _limited(found: SymbolicInterval | None, form: Linear, divisor: int, relax: Relaxation) -> SymbolicInterval | None:
     """Bound a quotient by the limits of its dividend: `(o * 7 + i) // 5` is 0 or 1 where `o * 7 + i < 10`.
 
-    Such a bound holds for all values of the loops that stand still. It counts where it says more than their own.
+    Such a bound does not depend on the loops that stand still. It is used where it is the narrower one.
     """
     last = min((last for terms, last in relax.limits if dict(terms) == form.terms), default=None)
     low = linear_bounds(form, relax.ranges)

@@ -10,9 +10,7 @@ from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of
 
 FEW = 4
-"""The elements for each one that is picked, from which on it is faster to find one after the other."""
-
-_BEFORE = te.const(-1, "int32")
+"""The least ratio of all elements to those that are picked for which finding them one by one is faster."""
 
 
 @operator("TopK", constants=(1,))
@@ -25,7 +23,7 @@ def top_k(node: OperatorNode, x: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
 
 
 def _by_ranks(x: te.Tensor, axis: int, count: int, *, largest: bool) -> tuple[te.Tensor, te.Tensor]:
-    """Let each element count those that come before it, which is its place: no step depends on another."""
+    """Find the place of each element by counting those that come before it: no step depends on another."""
     j = te.reduce_axis((0, x.shape[axis]), name="j")
     i = te.reduce_axis((0, x.shape[axis]), name="i")
 
@@ -47,7 +45,7 @@ def _by_ranks(x: te.Tensor, axis: int, count: int, *, largest: bool) -> tuple[te
 
 
 def _one_by_one(x: te.Tensor, axis: int, count: int, *, largest: bool) -> tuple[te.Tensor, te.Tensor]:
-    """Find the best element of those that come after the one before; of equal ones the first comes first."""
+    """Find each element as the best of those that come after its predecessor. Of equal ones, the first comes first."""
     extent, rows = x.shape[axis], (*x.shape[:axis], *x.shape[axis + 1 :])
     steps = count + 1, *rows
     values, places = te.placeholder(steps, x.dtype, "values"), te.placeholder(steps, "int32", "places")

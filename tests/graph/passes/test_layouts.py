@@ -67,7 +67,7 @@ def test_neighbours_in_a_region_have_no_transposes_between_them() -> None:
 
 
 @pytest.mark.parametrize("axis", [2, 3])
-def test_one_axis_of_pixels_is_reduced_before_channels_come_in_front(axis: int) -> None:
+def test_one_axis_of_pixels_is_reduced_with_channels_last(axis: int) -> None:
     conv = convolution("c", X, W)
     total = reduced("t", *conv.outputs, [axis], keep=False)
     graph = graph_of([conv, total], [X], total.outputs, [W])
