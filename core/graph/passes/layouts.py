@@ -195,9 +195,9 @@ def _are_lines(node: Node) -> bool:
     rank = _RANK - 1
     if any(len(value.shape) != rank for value in node.outputs):
         return False
-    made = [tensor.op for tensor in node.computation.outputs]
-    reads = [(op, load) for op in made if isinstance(op, ComputeOp) for load in body_loads(op.body)]
-    return all(load.indices[1] is op.axis[1] for op, load in reads if len(load.indices) >= rank)
+    ops = [op for op in post_order([t.op for t in node.computation.outputs]) if isinstance(op, ComputeOp)]
+    reads = [(op.axis[1:2], load) for op in ops for load in body_loads(op.body) if len(load.indices) >= rank]
+    return all(own and load.indices[1] is own[0] for own, load in reads)
 
 
 def _is_image_convolution(node: Node) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from graphs import added, check_same_values, convolution, graph_of, graphs, reduced, relu
 from hypothesis import given
 
+from pegbox import te
 from pegbox.graph import Graph, Value, matmul_node, reshape_node, transpose_node
 from pegbox.graph.passes.fusion import fusion
 from pegbox.graph.passes.layouts import layouts
@@ -83,6 +86,20 @@ def test_other_reductions_to_fewer_axes_keep_their_outputs(axes: list[int]) -> N
     conv = convolution("c", X, W)
     total = reduced("t", *conv.outputs, axes, keep=False)
     graph = graph_of([conv, total], [X], total.outputs, [W])
+    made = layouts(graph)
+    assert kinds(made) == ["Transpose", "Conv", "ReduceSum"]
+    check_same_values(graph, made)
+
+
+def test_an_average_over_channels_keeps_its_output() -> None:
+    conv = convolution("c", X, W)
+    total = reduced("t", *conv.outputs, [1], keep=False)
+
+    def average(x: te.Tensor) -> list[te.Tensor]:
+        (sums,) = total.compute(x)
+        return [te.compute(sums.shape, lambda *at: sums(*at) / x.shape[1], name="mean")]
+
+    graph = graph_of([conv, replace(total, compute=average)], [X], total.outputs, [W])
     made = layouts(graph)
     assert kinds(made) == ["Transpose", "Conv", "ReduceSum"]
     check_same_values(graph, made)
