@@ -69,9 +69,13 @@ class BilinearProducts:
 
     @property
     def cycles(self) -> float:
-        """Estimate the cycles of the products, and of the weights from the last cache."""
-        weights = self.k * self.vectors * self.lanes * self.itemsize / WEIGHT_BYTES
-        return self.matrices * (self.count * self.k * self.vectors / 2 + weights)
+        """Estimate the cycles of the multiply-adds."""
+        return self.matrices * self.count * self.k * self.vectors / 2
+
+    @property
+    def weight_cycles(self) -> float:
+        """Estimate the cycles in which the weights come from the last cache."""
+        return self.weight_bytes / WEIGHT_BYTES
 
     @cached_property
     def weight_bytes(self) -> int:

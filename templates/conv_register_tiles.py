@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pegbox.codegen import LATENCY, Target, fits_registers
 from pegbox.templates import conv_tiles as tiles
-from pegbox.templates.conv_shape import Conv, overlap
+from pegbox.templates.conv_shape import PACKED, Conv, overlap
 from pegbox.templates.register_tile import ROWS, VECTORS, step_cost
 
 HEIGHTS = (1, 2, 3, 4, 7)
@@ -59,8 +59,19 @@ def pixel_tiles(conv: Conv) -> frozenset[tuple[int, int]]:
     """(output channels, vectors of pixels) of lanes along pixels."""
     count = -(-conv.pixels[0] * conv.pixels[1] // conv.lanes)
     widths = [v for v in VECTORS if tiles.sticks_out_little(count, v)]
-    shapes = itertools.product(tile_sizes(conv.o, ROWS), widths)
+    shapes = itertools.product(pixel_heights(conv), widths)
     return frozenset(_good(shape for shape in shapes if fits_registers(conv.target, *shape)))
+
+
+def pixel_heights(conv: Conv) -> list[int]:
+    """List the output channels of tiles of lanes along pixels."""
+    heights = tile_sizes(conv.o, ROWS)
+    if conv.weights == PACKED and conv.o in heights:  # a tile of all channels has one name
+        heights = [height for height in heights if height <= conv.o]
+    if conv.weights == PACKED and conv.are_columns:  # whose tiles may not end with a panel, but end within the last one
+        room = conv.vectors * conv.lanes
+        heights = [height for height in heights if -(-conv.o // height) * height <= room]
+    return heights
 
 
 def tile_sizes(extent: int, sizes: Iterable[int]) -> list[int]:

@@ -48,12 +48,13 @@ from pegbox.templates.conv_register_tiles import (
     HEIGHTS,
     ChannelTile,
     channel_tiles,
+    pixel_heights,
     pixel_tiles,
     tile_sizes,
     tile_widths,
 )  # fmt: skip
 from pegbox.templates.conv_shape import PACKED, Conv
-from pegbox.templates.register_tile import BODY, ROWS, VECTORS
+from pegbox.templates.register_tile import BODY, VECTORS
 
 _UNROLLED = {CHANNELS_INSIDE: "unroll_c", FILTER_INSIDE: "unroll_k"}
 _BLOCKS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
@@ -93,10 +94,7 @@ def _declare_tile_and_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
         cfg.define_knob("tile_w", tile_widths(conv), when=channels)
         cfg.define_knob("tile_h", tile_sizes(conv.pixels[0], HEIGHTS), when=channels)
     if PIXELS in lanes:
-        heights = tile_sizes(conv.o, ROWS)
-        if conv.weights == PACKED and conv.o in heights:  # a tile of all channels has one name
-            heights = [height for height in heights if height <= conv.o]
-        cfg.define_knob("tile_o", heights, when=pixels)
+        cfg.define_knob("tile_o", pixel_heights(conv), when=pixels)
     # The copies that are made first, and their layouts.
     cfg.define_knob("pack_data", _data_forms(conv))
     if PIXELS in lanes and conv.weights != PACKED:

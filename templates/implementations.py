@@ -84,7 +84,8 @@ def matmul_strassen(task: Task) -> Task | None:
     m, k, n, dtype, weights = (task.workload[1][name] for name in ("M", "K", "N", "dtype", "weights"))
     p = Product((), m, k, n, dtype, weights == "packed", task.target)
     cycles = Strassen(p).cycles
-    direct = BilinearProducts(1, m, k, p.vectors, p.lanes, dtype, p.target).cycles
+    whole = BilinearProducts(1, m, k, p.vectors, p.lanes, dtype, p.target)
+    direct = max(whole.cycles, whole.weight_cycles)
     if cycles > _HOPELESS_SUMS * direct:
         raise TemplateError(f"about {cycles:,.0f} cycles, where the direct sum takes {direct:,.0f}")
     return made

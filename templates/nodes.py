@@ -24,6 +24,7 @@ from pegbox.errors import TemplateError
 from pegbox.graph import Node, Value
 from pegbox.model import Argument, NodeTask, generated_task
 from pegbox.task import Task
+from pegbox.templates.implementations import matmul_strassen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,19 +115,39 @@ def _images(first: Node) -> tuple[tuple[int, ...], list[int], dict[str, Any]]:
 def pixel_product(node: Node, constants: Constants, target: Target) -> NodeTask | None:
     """Return the task of a product of filters and pixels, one for each group, and of the pointwise nodes after it.
 
-    The node is a convolution of one image, with its channels first, by filters of one pixel.
+    The node is a convolution by filters of one pixel: of one image with its channels first; or of images with channels
+    last by constant filters, for Strassen's algorithm, as `conv2d` has the direct sum.
     """
     first = _first(node, "Conv", _CONVOLUTION)
     if first is None or not _is_of_pixels(first):
         return None
     x, w = first.inputs
     groups: Any = first.attributes["group"]
-    if x.shape[0] != 1 or w.shape[1] == 1 or first.attributes["layout"] != "NCHW":
+    if first.attributes["layout"] == "NHWC":
+        return _strassen_product(node, target) if groups == 1 and w in constants else None
+    if x.shape[0] != 1 or w.shape[1] == 1:
         return None
     shape = w.shape[0] // groups, w.shape[1], math.prod(x.shape[2:])
     template, lead = ("matmul", ()) if groups == 1 else ("batch_matmul", (groups,))
     arguments = {"dtype": x.dtype, "weights": "plain"}
     return _node_task(node, template, arguments, target, [Argument(w), Argument(x)], (*lead, *shape))
+
+
+def _strassen_product(node: Node, target: Target) -> NodeTask | None:
+    """Return the task of the product of an image's pixels and filters, if Strassen's algorithm may serve it."""
+    x, w = (node.parts or (node,))[0].inputs
+    o, c = w.shape[:2]
+
+    def pack(task: Task, array: Array) -> Array:
+        return _packed((c, o), "", task, array.reshape(o, c).T)
+
+    arguments = {"dtype": x.dtype, "weights": "packed"}
+    shape = (math.prod(x.shape[:-1]), c, o)
+    try:
+        matmul_strassen(pb.create_task("matmul", shape, arguments, target=target))
+    except TemplateError:
+        return None
+    return _node_task(node, "matmul", arguments, target, [Argument(x), Argument(w, pack)], shape)
 
 
 def _is_of_pixels(first: Node) -> bool:

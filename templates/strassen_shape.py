@@ -74,9 +74,10 @@ class Strassen:
 
     @property
     def cycles(self) -> float:
-        """Estimate the cycles of a call: products with weights from the last cache, and sums."""
+        """Estimate the cycles of a call: products and sums, or the weights from the last cache if these take longer."""
         vectors = self.rows * (-(-self.k // self.product.lanes) + self.vectors)
-        return self.products.cycles + len(LEFT) * vectors * _SUMS
+        products = self.products
+        return max(products.cycles + len(LEFT) * vectors * _SUMS, products.weight_cycles)
 
     @property
     def error(self) -> float:

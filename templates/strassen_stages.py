@@ -54,8 +54,10 @@ def compute(h: Strassen, a: te.Tensor, b: te.Tensor) -> Stages:
         v, z = x // lanes, x % lanes
         quarters = matrix_rows(OUT, [products(t, y // 2, v // 2, z) for t in range(len(OUT[0]))], p.dtype)
         found = chosen(y % 2, [chosen(v % 2, quarters[:2]), chosen(v % 2, quarters[2:])])
+        row = _scale_back(row_max(y))
         column = right(v % 2, v // 2, h.k, z) if column_max is None else _scale_back(column_max(x))
-        return found * _scale_back(row_max(y)) * column  # the product of both scales may overflow
+        # The product of both scales may overflow, and so may the product with the larger one.
+        return found * te.minimum(row, column) * te.maximum(row, column)
 
     return Stages(row_max, left, column_max, right, products, te.compute(p.shape, element, name="C"))
 

@@ -90,7 +90,8 @@ class Winograd:
     def cycles(self) -> float:
         """Estimate the cycles of a call: products with weights from the last cache, and transforms."""
         vectors = self.count * (self.conv.c + self.conv.o) / self.conv.lanes
-        return self.products.cycles + self.size**2 * vectors * _TRANSFORM
+        products = self.products
+        return products.cycles + products.weight_cycles + self.size**2 * vectors * _TRANSFORM
 
 
 def tile_sizes(conv: Conv, m: int, accuracy: float | None = None) -> list[int]:

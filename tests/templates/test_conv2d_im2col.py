@@ -105,6 +105,23 @@ def test_any_small_convolution(
     check((*data[:2], max(h, 1), max(w, 1), *filters), options, configs=1, seed=seed)
 
 
+@pytest.mark.parametrize("name", ["conv2d", "conv2d_im2col"])
+def test_one_vector_of_seven_packed_channels_has_a_tile(name: str) -> None:
+    args, options = (1, 8, 4, 3, 7, 3, 1), {"padding": (1, 0), "layout": "NHWC", "weights": "packed"}
+    task = pb.create_task(name, args=args, kwargs=options, target="llvm -mcpu=x86-64-v4 -num-cores 1")
+    assert {config["tile_o"].val for config in task.space.iterate()} == {7}
+
+
+@pytest.mark.parametrize("target", [AVX2, "llvm -mcpu=x86-64-v4 -num-cores 1"])
+def test_tiles_end_within_packed_weights(target: str) -> None:
+    for channels in (7, 15, 16, 17, 23, 24):
+        task = task_of((1, 3, 6, 6, channels, 3, 3), {"layout": "NHWC", "weights": "packed"}, target)
+        panels, *_, lanes = task.arguments()[1].shape
+        tiles = {config["tile_o"].val for config in task.space.iterate()}
+        assert tiles
+        assert all(-(-channels // tile) * tile <= panels * lanes for tile in tiles), channels
+
+
 def bias_relu(c: te.Tensor) -> te.Tensor:
     bias = te.placeholder((c.shape[-1],), name="bias")
     return te.compute(c.shape, lambda *at: te.max(c(*at) + bias[at[-1]], 0.0), name="relu")

@@ -107,6 +107,15 @@ def test_results_are_finite_where_the_product_of_both_scales_is_not(weights: str
     assert (product(task_of(4, 6, 20, weights=weights), a, b) == 0).all()
 
 
+@pytest.mark.parametrize("weights", ["plain", "packed"])
+def test_results_are_finite_where_a_large_row_meets_a_small_column(weights: str) -> None:
+    a, b = np.full((4, 60), 2.0**125, np.float32), np.full((60, 20), 2.0**-60, np.float32)
+    np.testing.assert_allclose(product(task_of(4, 60, 20, weights=weights), a, b), 60 * 2.0**65, rtol=1e-5)
+    np.testing.assert_allclose(
+        product(task_of(20, 60, 4, weights=weights), b.T.copy(), a.T.copy()), 60 * 2.0**65, rtol=1e-5
+    )
+
+
 def test_the_error_is_estimated() -> None:
     rng = np.random.default_rng(0)
     for k in (128, 1024):

@@ -68,16 +68,19 @@ def implemented(
     return (found[place] if place < len(found) else None), arrays
 
 
-def check(node: Node, template: str, constants: Collection[Value] = (), *, place: int = 0) -> pb.Task:
+def check(
+    node: Node, template: str, constants: Collection[Value] = (), *, place: int = 0, packs: bool | None = None
+) -> pb.Task:
     """Check that the task of the template computes the node from its arrays, as they are or packed.
 
-    Further implementations, behind the one in place 0, take all arrays as they are.
+    Further implementations, behind the one in place 0, take all arrays as they are, unless the argument says otherwise.
     """
+    packs = place == 0 if packs is None else packs
     made, arrays = implemented(node, constants, place)
     assert made is not None
     assert made.task.base.name == template
     packed = {argument.value for argument in made.arguments if argument.pack is not None}
-    assert packed == (set() if place else set(constants) & {(node.parts or (node,))[0].inputs[1]})
+    assert packed == (set(constants) & {(node.parts or (node,))[0].inputs[1]} if packs else set())
     (expected,) = evaluate(Graph("g", node.inputs, node.outputs, (node,), {}), arrays)
     for row in made.task.space.sample(2, np.random.default_rng(0)):
         given = []
@@ -185,6 +188,18 @@ def test_three_dimensional_convolutions_of_single_pixels_are_products() -> None:
 def test_groups_of_single_pixels_are_products_side_by_side() -> None:
     node = convolution((1, 6, 19), (20, 3, 1), pads=[0, 0], group=2)
     check(followed(node, (20, 1), (1, 20, 19)), "batch_matmul")
+
+
+@pytest.mark.parametrize("shape", [(1, 14, 15, 128), (2, 9, 11, 128), (1, 210, 128)])
+def test_channel_last_pixels_are_also_products_by_strassens_algorithm(shape: tuple[int, ...]) -> None:
+    window = [1] * (len(shape) - 2)
+    node = convolution(shape, (160, 128, *window), pads=[0] * 2 * len(window), layout="NHWC")
+    node, w = followed(node, (160,), (*shape[:-1], 160)), node.inputs[1]
+    _, arrays = implemented(node, [w])
+    names = [each.task.base.name for each in implementations_of(node, {w: arrays[w]}, TARGET)]
+    assert names[0] == "conv2d"
+    for name in ("matmul", "matmul_strassen"):
+        check(node, name, [w], place=names.index(name), packs=True)
 
 
 @pytest.mark.parametrize(
