@@ -32,7 +32,7 @@ _ORDERS = ("yxc", "ycx", "cyx")
 """The orders of the loops over tiles, outermost first: rows, pixels of a row, channels."""
 
 _LINE = 64
-"""The bytes of a line of the caches."""
+"""The bytes of a cache line."""
 
 _FEWEST, _OTHERS = 4, 3
 """The fewest accumulators of a tile; the registers for an element of the input and for weights."""
