@@ -69,9 +69,13 @@ def pixel_heights(conv: Conv) -> list[int]:
     if conv.weights == PACKED and conv.o in heights:  # a tile of all channels has one name
         heights = [height for height in heights if height <= conv.o]
     if conv.weights == PACKED and conv.are_columns:  # whose tiles may not end with a panel, but end within the last one
-        room = conv.vectors * conv.lanes
-        heights = [height for height in heights if -(-conv.o // height) * height <= room]
+        return [height for height in heights if end_in_panels(conv, height)]
     return heights
+
+
+def end_in_panels(conv: Conv, height: int) -> bool:
+    """Decide whether tiles of that many output channels read no panel of packed weights behind the last one."""
+    return -(-conv.o // height) * height <= conv.vectors * conv.lanes
 
 
 def tile_sizes(extent: int, sizes: Iterable[int]) -> list[int]:

@@ -48,6 +48,7 @@ from pegbox.templates.conv_register_tiles import (
     HEIGHTS,
     ChannelTile,
     channel_tiles,
+    end_in_panels,
     pixel_heights,
     pixel_tiles,
     tile_sizes,
@@ -245,7 +246,7 @@ def _constrain_lines(cfg: pb.TemplateConfig, conv: Conv) -> None:
             lambda c: (
                 c["lanes"].val != PIXELS
                 or lanes % c["tile_o"].val == 0
-                or c["tile_o"].val % lanes == 0
+                or (c["tile_o"].val % lanes == 0 and end_in_panels(conv, c["tile_o"].val))
                 or c["tile_o"].val == conv.o
             ),
             reads=("lanes", "tile_o"),

@@ -154,6 +154,17 @@ def test_images_of_few_outputs_are_turned_and_results_turned_back(golden: Callab
     golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
 
 
+def test_tiles_end_within_packed_weights() -> None:
+    """In AVX-512, eight numbers of float64 are a panel, and registers hold tiles of several panels."""
+    options = {"padding": 1, "weights": "packed", "dtype": "float64"}
+    task = pb.create_task("conv2d", (1, 8, 8, 8, 56, 3, 3), options, target="llvm -mcpu=x86-64-v4 -num-cores 1")
+    assert task.arguments()[1].shape == (7, 3, 3, 8, 8)
+    rng = np.random.default_rng(0)
+    tiles = {c["tile_o"].val for c in map(task.space.config, task.space.sample(400, rng)) if c["lanes"].val == "pixels"}
+    assert 8 in tiles
+    assert 16 not in tiles  # the fourth would read an eighth panel
+
+
 def test_a_tile_of_all_channels_reads_packed_weights() -> None:
     """Three channels divide no vector, but are one tile."""
     args, options = (1, 8, 12, 12, 3, 3, 3), {"padding": 1, "weights": "packed"}
