@@ -333,6 +333,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "tune_model.trials": lambda w: 2,
     "tune_model.tuner": lambda w: "random",
     "SketchGenerator.with_packed.names": lambda w: ["B"],
+    "lanes_of.others": lambda w: ["float64"],
     "sketch_template.task": lambda w: sketch_task(),
     "sketch_template.config": lambda w: next(iter(sketch_task().space.iterate())),
     "sketch_template.sketch": lambda w: "",
