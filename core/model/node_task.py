@@ -78,7 +78,7 @@ def implementations_of(
     try:
         return [*found, _accurate(generated_task(node, target), accuracy)]
     except (TemplateError, *REFUSED):
-        return found or [generated_task(node, target, space=default_schedule)]
+        return found or [_accurate(generated_task(node, target, space=default_schedule), accuracy)]
 
 
 def _accurate(made: NodeTask, accuracy: float | None) -> NodeTask:

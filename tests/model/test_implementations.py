@@ -12,11 +12,11 @@ from small_models import ONE_CORE, value
 
 import pegbox as pb
 from pegbox import te
-from pegbox.errors import ArgumentError
+from pegbox.errors import ArgumentError, TemplateError
 from pegbox.graph import Graph, Node, evaluate, matmul_node, pointwise_node
 from pegbox.graph.fused_node import fused_node
 from pegbox.measure import Ok
-from pegbox.model import Model, extract_tasks
+from pegbox.model import Model, NodeTask, extract_tasks, node_task
 from pegbox.model.model_task import model_tasks
 from pegbox.model.module import Module
 from pegbox.model.selection import Knowledge, select_kernels
@@ -102,3 +102,17 @@ def test_models_of_other_accuracies_share_no_task() -> None:
 def test_an_accuracy_is_above_0_and_at_most_1(accuracy: Any) -> None:
     with pytest.raises(ArgumentError, match="accuracy"):
         product_model(accuracy)
+
+
+def test_a_default_schedule_has_the_accuracy_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = node_task.generated_task
+
+    def refuses_sketches(node: Node, target: Any, *, space: Any = node_task.SKETCH) -> NodeTask:
+        if space == node_task.SKETCH:
+            raise TemplateError("too many sketches")
+        return made(node, target, space=space)
+
+    monkeypatch.setattr(node_task, "generated_task", refuses_sketches)
+    node = pointwise_node("relu", "Relu", lambda v: te.max(v, 0.0), [value("x", 4, 8)])
+    (only,) = node_task.implementations_of(node, {}, ONE_CORE, 1e-5)
+    assert only.task.given_accuracy == 1e-5
