@@ -33,7 +33,7 @@ _BLOCKS = (16, 24, 32, 48, 64, 96, 128, 192, 256)
 _SUMS = 4.0
 """The cycles that a vector of a sum of A takes, and a vector of a product that is added to C."""
 _OF_ROUNDOFF = 0.3
-"""The error of a sum of K products in units of roundoff × √K, as measured with random data for K from 128 to 4,096."""
+"""The error of a sum of K products in units of roundoff × √K, as measured with random data for K from 128 to 1,024."""
 
 
 @dataclass(frozen=True)
