@@ -107,7 +107,7 @@ def _scale_back(magnitude: te.Expr) -> te.Expr:
 def _within(value: te.Expr, *places: tuple[te.Expr, int]) -> te.Expr:
     """Return a value of a matrix, or 0 outside it, where the second half of an odd extent ends."""
     tests = [place < extent for place, extent in places]
-    return te.if_then_else(te.all(*tests), value, te.const(0, value.dtype)) if tests else value
+    return te.if_then_else(te.all(*tests), value, te.const(0, value.dtype))
 
 
 # Schedule ----------------------------------------------------------------------------------------------------------

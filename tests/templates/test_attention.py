@@ -110,7 +110,7 @@ def test_threads_share_heads_whose_rows_blocks_do_not_divide(kv_heads: int, n_q:
 
 @pytest.mark.parametrize(("heads", "n_q", "mr", "tiles"), [(4, 5, 7, 2), (8, 1, 3, 2), (6, 3, 4, 3)])
 def test_the_last_tile_of_rows_needs_nothing_of_the_next_head(heads: int, n_q: int, mr: int, tiles: int) -> None:
-    """With few registers, weights and their sums are computed together for all tiles."""
+    """Check that weights and their sums are computed together for all tiles where registers are few."""
     task = pb.create_task("attention", args=(1, heads, n_q, 7, 4), kwargs={"kv_heads": 2}, target=AVX2)
     config = _config(task, mr=mr, tiles=tiles)
     arrays = arrays_of(task)[:-1]

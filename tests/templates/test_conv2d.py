@@ -155,7 +155,7 @@ def test_images_of_few_outputs_are_turned_and_results_turned_back(golden: Callab
 
 
 def test_tiles_end_within_packed_weights() -> None:
-    """In AVX-512, eight numbers of float64 are a panel, and registers hold tiles of several panels."""
+    """Check packed weights whose panels have eight numbers of float64, where tiles are of several panels."""
     options = {"padding": 1, "weights": "packed", "dtype": "float64"}
     task = pb.create_task("conv2d", (1, 8, 8, 8, 56, 3, 3), options, target="llvm -mcpu=x86-64-v4 -num-cores 1")
     assert task.arguments()[1].shape == (7, 3, 3, 8, 8)
