@@ -109,6 +109,8 @@ def reference(name: str, *args: Array) -> Array:
                 return x / (1 + np.exp(-rest[0]))
             case "gate2":
                 return x / (1 + np.exp2(-rest[0]))
+            case "decay":
+                return np.exp2(-np.abs(x))
             case "erf_gate":
                 return x * (1 + scipy.special.erf(rest[0].astype(np.float64)).astype(wide))
             case "rsqrt":
@@ -132,7 +134,7 @@ def ulps(got: Array, want: Array) -> Array:
 def tolerance(name: str, dtype: str, *, fused: bool = True) -> float:
     wanted = {
         "exp": 1.3, "exp2": 1.3, "log": 1.0, "tanh": 2.6, "sigmoid": 2.6, "erf": 1.9, "pow": 0.52, "rsqrt": 1.6,
-        "gate": 2.6, "gate2": 2.6, "erf_gate": 2.1,
+        "gate": 2.6, "gate2": 2.6, "erf_gate": 2.1, "decay": 1.3,
     }[name]  # fmt: skip
     if dtype == "float64":
         # SciPy's erf is itself only good to 1 ulp.
@@ -162,6 +164,9 @@ def arguments(name: str, dtype: str, n: int) -> list[tuple[Array, ...]]:
         return [(x.astype(dtype), y.astype(dtype)) for x, y in pairs]
     if name == "erf_gate":  # where its relative error is small, too
         return [(rng.uniform(1, 3, n).astype(dtype), np.abs(b).astype(dtype)) for b in (bits, dense, near_one, wide)]
+    if name == "decay":  # to the smallest results that are not subnormal
+        most = 126 if dtype == "float32" else 1022
+        return [(np.clip(b, -most, most).astype(dtype),) for b in (bits, dense, near_one, wide)]
     if name in ("gate", "gate2"):
         most = (1.0 if name == "gate" else LOG2_E) * (88.7 if dtype == "float32" else 709.7)
         factors = rng.uniform(1, 3, n)
@@ -197,6 +202,10 @@ def test_every_number_of_lanes_gives_the_same_bits(name: str, dtype: str) -> Non
         np.testing.assert_array_equal(run(name, *args, lanes=lanes), expected)
 
 
+PERMUTES = [
+    pytest.param(count, marks=pytest.mark.skipif(not llvm.get_host_cpu_features().get(name), reason=f"no {name} here"))
+    for count, name in ((8, "avx2"), (16, "avx512f"))
+]
 WITH_AVX512 = pytest.mark.skipif(not llvm.get_host_cpu_features().get("avx512dq"), reason="no AVX-512 here")
 
 
@@ -232,6 +241,20 @@ def test_roots_that_a_permutation_picks_keep_the_accuracy_of_exp(name: str) -> N
             np.testing.assert_array_equal(run(name, x, lanes=lanes, register_lanes=16), found)
 
 
+@pytest.mark.parametrize("register_lanes", [0, *PERMUTES])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_decays_of_any_number_are_accurate_unless_they_are_subnormal(dtype: str, register_lanes: int) -> None:
+    tiny = np.finfo(dtype).tiny
+    for x in exponents(dtype):
+        found = run("decay", x, lanes=register_lanes or 16, register_lanes=register_lanes)
+        want = reference("decay", x)
+        normal = ~(want < tiny)
+        assert ulps(found, want)[normal].max() <= tolerance("decay", dtype)
+        assert ((found >= 0) & (found <= tiny))[~normal].all()
+        fewer = run("decay", x, lanes=max(register_lanes // 2, 1), register_lanes=register_lanes)
+        np.testing.assert_array_equal(fewer[normal], found[normal])
+
+
 @pytest.mark.parametrize(("cpu", "count"), [("x86-64-v4", 1), ("x86-64-v3", 0)])
 def test_only_avx512_multiplies_by_powers_of_two_at_once(cpu: str, count: int) -> None:
     x = te.placeholder((64,), name="x")
@@ -240,12 +263,6 @@ def test_only_avx512_multiplies_by_powers_of_two_at_once(cpu: str, count: int) -
     s[y].vectorize(s[y].split(y.op.axis[0], factor=16)[1])
     target = f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu={cpu}"
     assert emit(pb.lower(s, [x, y]), Target(target)).ll.count("call <16 x float> @llvm.x86.avx512.mask.scalef") == count
-
-
-PERMUTES = [
-    pytest.param(count, marks=pytest.mark.skipif(not llvm.get_host_cpu_features().get(name), reason=f"no {name} here"))
-    for count, name in ((8, "avx2"), (16, "avx512f"))
-]
 
 
 @pytest.mark.parametrize("register_lanes", PERMUTES)
@@ -434,7 +451,9 @@ def test_unknown_functions_are_refused(name: str, dtype: str, lanes: int) -> Non
         vector_math.definition(name, dtype, lanes)
 
 
-@pytest.mark.parametrize("name", ["exp_tail_f32", "exp_tail_sixteenth_f32", "log_tail_f32", "log_erfc_ratio_f32"])
+@pytest.mark.parametrize(
+    "name", ["exp_tail_f32", "exp_tail_sixteenth_f32", "exp_ratio_eighth_f32", "log_tail_f32", "log_erfc_ratio_f32"]
+)
 def test_the_printed_fit_is_the_table_in_use(name: str) -> None:
     with localcontext() as context:
         context.prec = minimax.DIGITS

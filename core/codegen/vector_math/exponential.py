@@ -1,4 +1,4 @@
-"""exp, exp2, sigmoid, tanh and erf.
+"""exp, exp2, decay, sigmoid, tanh and erf.
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
@@ -11,6 +11,7 @@ minimises, so its reduction needs no extra precision; with AVX2 it is computed i
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -22,6 +23,10 @@ LOG2_E: Final = 1.4426950408889634
 
 _COUNT: Final = 16
 """The powers of two between one and two that a permutation of AVX-512 picks from."""
+
+
+_FEW: Final = 8
+"""The powers of two between one and two that a permutation of AVX2 picks from."""
 
 
 class Format(NamedTuple):
@@ -188,6 +193,41 @@ def _exp2_with_roots(x: VectorValue) -> VectorValue:
         return value.scaled(x - r)  # which rounds the power down
     low, high = _halves(numbers.shifted_right(_COUNT.bit_length() - 1), "float")
     return value * low * high
+
+
+def decay(x: VectorValue) -> VectorValue:
+    """Compute 2^-|x| with one factor put together from the bits of its exponent; far down, that is zero."""
+    fmt, down = FORMATS[x.element], x.abs() * -1.0
+    if x.body.register_lanes == _COUNT:
+        return exp2(down)
+    inside = down.at_least(-float(fmt.bias))
+    if x.can_pick and x.body.register_lanes == _FEW:
+        return _exp2_with_few_roots(inside)
+    less_one, n = _split_exponent(inside)
+    power = power_of_two(n, x.element)
+    return power.fma(less_one, power)
+
+
+def _exp2_with_few_roots(x: VectorValue) -> VectorValue:
+    """Compute 2^n 2^(k/8) 2^r with |r| <= 1 / 16 for x from -127 to 127; a permutation picks the second factor.
+
+    The bits k are shifted to the top of the mantissa together with n. The factors of the table have that much less.
+    """
+    fmt, bits = FORMATS["float"], _FEW.bit_length() - 1
+    magic = fmt.round_magic / _FEW
+    shifted = x + magic
+    r, numbers = x + (magic - shifted), shifted.bits()  # which needs one register for the constant
+    roots = [_with_bits(2.0 ** (k / _FEW), -(k << (fmt.mantissa - bits))) for k in range(_FEW)]
+    power = (numbers.picked(roots).bits() + (numbers << (fmt.mantissa - bits))).from_bits("float")
+    first, second, third = (math.log(2) ** (k + 1) * c for k, c in enumerate(coefficients.EXP_RATIO_EIGHTH_F32))
+    return power.fma(r * r.fma(third, second).fma(r, first), power)
+
+
+def _with_bits(number: float, more: int) -> float:
+    """Add to the bits of a float32."""
+    (bits,) = struct.unpack("<i", struct.pack("<f", number))
+    (found,) = struct.unpack("<f", struct.pack("<i", bits + more))
+    return float(found)
 
 
 def sigmoid(x: VectorValue) -> VectorValue:
