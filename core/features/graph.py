@@ -77,6 +77,7 @@ class NumberGraph:
         self._digits: dict[int, int] = {}
         self._symbols: dict[int, Symbol] = {}
         self._steps = Steps()
+        self._made_columns: Places = np.empty((5, 0), dtype=np.intp)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -192,9 +193,11 @@ class NumberGraph:
 
     def columns(self) -> Places:
         """Return step, code of the operation, knob and both operands of each node, of shape (5, nodes)."""
-        self._steps.extend(self._columns[::4], self._columns[2::4], self._columns[3::4])
-        columns = np.array(self._columns, dtype=np.intp).reshape(-1, 4).T
-        return np.vstack([np.array(self._steps.of_nodes, dtype=np.intp), columns])
+        if self._made_columns.shape[1] < len(self):
+            self._steps.extend(self._columns[::4], self._columns[2::4], self._columns[3::4])
+            columns = np.array(self._columns, dtype=np.intp).reshape(-1, 4).T
+            self._made_columns = np.vstack([np.array(self._steps.of_nodes, dtype=np.intp), columns])
+        return self._made_columns
 
 
 def _is(node: Node, value: int) -> bool:
