@@ -162,12 +162,17 @@ def fits() -> dict[str, Fit]:
     def relative(function: Function) -> Function:
         return lambda x: 1 / abs(function(x))
 
+    def square(r: Decimal) -> Decimal:  # the error of e^r
+        return r * r + Decimal("1e-9")
+
     def one(x: Decimal) -> Decimal:
         return Decimal(1)
 
     return {
         "exp_tail_f32": Fit(exp_tail, -half_ln2, half_ln2, 4, relative(exp_tail)),
         "exp_tail_sixteenth_f32": Fit(exp_tail, -half_ln2 / 16, half_ln2 / 16, 1, relative(exp_tail)),
+        "exp_tail_eighth_f32": Fit(exp_tail, -half_ln2 / 8, half_ln2 / 8, 1, square),
+        "exp_tail_quarter_f32": Fit(exp_tail, -half_ln2 / 4, half_ln2 / 4, 2, square),
         "exp_tail_f64": Fit(exp_tail, -half_ln2, half_ln2, 10, relative(exp_tail)),
         "exp_tail_pow_f32": Fit(exp_tail, -half_ln2, half_ln2, 6, relative(exp_tail)),
         "log_tail_f32": Fit(log_tail, -0.33334, 0.33334, 7, lambda f: f * f + Decimal("0.02")),
