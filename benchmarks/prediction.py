@@ -36,7 +36,7 @@ from sketch import arrays_of
 
 import pegbox as pb
 from pegbox.codegen import Kernel, Target
-from pegbox.search.models.experience import ShippedSource, shipped_sources
+from pegbox.search.models.experience import ShippedSource
 from pegbox.search.models.prediction import GUARDED, described, is_doomed, predicted_configs, shipped_model
 from pegbox.search.models.trees import Trees
 from pegbox.task.task import Task
@@ -142,7 +142,7 @@ def held_out(judge: Judge) -> None:
 
 
 def compare(wanted: str | None, judge: Judge) -> None:
-    known = [Known(space, source) for space, source in zip(spaces(), shipped_sources(), strict=True)]
+    known = [Known(space, source_of(space)) for space in spaces()]
     shapes = sorted({one.source.shape for one in known})
     places = np.random.default_rng(1).permutation(len(shapes))
     group = {shapes[place]: number % GROUPS for number, place in enumerate(places)}

@@ -149,7 +149,7 @@ class StatementWriter:
         """Fill an array with a choice, and read from it."""
         own = grid.only(tuple(free_vars(expr)))
         if side_with_box(expr, own) is None:
-            raise NoNumpyProgram(f"{expr.cond} does not hold in a box")
+            raise NoNumpyProgram(f"a choice where {expr.cond}, which is no slice of an array")
         steps = dict(zip(own.variables, row_major(own.shape), strict=True))
         firsts = {v: first for v, (first, _) in zip(own.variables, own.ranges, strict=True)}
         buffer = Buffer("part", own.shape, expr.dtype)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pegbox.compute.ops import placeholder
 from pegbox.compute.tensor import Tensor
-from pegbox.errors import GraphError, PegboxError
+from pegbox.errors import ArgumentError, GraphError, PegboxError
 
 Array = NDArray[Any]
 
@@ -180,6 +180,23 @@ class Graph:
         lines = [f"graph {self.name}({', '.join(map(str, self.inputs))}):"]
         lines += [f"    {node}" for node in self.nodes]
         return "\n".join([*lines, f"    return {', '.join(value.name for value in self.outputs)}"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse to be pickled.
+
+        Raises:
+            ArgumentError: always; it says what to pickle instead.
+        """
+        raise ArgumentError(
+            f"the model {self.name} cannot be pickled: its operators are functions of this process; read its file in "
+            "the other process with pegbox.load_model(path), or pickle pegbox.compile_model(model)"
+        )
+
+    def __copy__(self) -> Graph:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Graph:
+        return self
 
     @cached_property
     def producers(self) -> Mapping[Value, Node]:

@@ -183,9 +183,18 @@ class OperatorFunction:
         if dtype not in self._solvers:
             about = f" of {dtype}" if self._takes_dtype else ""
             self._solvers[dtype] = SizeSolver(
-                self.name, self._unknown, lambda sizes: self._inputs(dtype, sizes), about=about
+                self.name, self._unknown, lambda sizes: self._inputs(dtype, sizes), about=about, remedy=self._packing
             )
         return self._solvers[dtype]
+
+    @cached_property
+    def _packing(self) -> str:
+        """The remedy for arrays that are not packed, where the arguments ask for packed ones; empty otherwise."""
+        if (found := self.template.unpacked(self.given)) is None:
+            return ""
+        name, usual = found
+        asked = ", ".join(f"{key}={value!r}" for key, value in self.given.items() if usual[key] is not value)
+        return f"; with {asked}, {name} is given packed: leave that out, and give op.pack(array) for {name}"
 
     def _inputs(self, dtype: str, sizes: Mapping[str, int]) -> list[Input]:
         made = self._run({**self._fixed(dtype), **sizes})

@@ -69,6 +69,7 @@ class SizeSolver:
         inputs: gives the inputs at values of the unknown arguments; raises `PegboxError` where the function does not
             accept them.
         about: the type of the inputs for messages, such as " of float32".
+        remedy: the end of messages about shapes that fit no arguments.
 
     Raises:
         ArgumentError: the function accepts no sizes that were tried; by the first use.
@@ -82,8 +83,10 @@ class SizeSolver:
         inputs: Callable[[Mapping[str, int]], Sequence[Input]],
         *,
         about: str = "",
+        remedy: str = "",
     ) -> None:
-        self._name, self._unknown, self._inputs, self._about = name, tuple(unknown), inputs, about
+        self._name, self._unknown, self._inputs = name, tuple(unknown), inputs
+        self._about, self._remedy = about, remedy
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,8 +96,21 @@ class SizeSolver:
     @property
     def expected(self) -> str:
         """The inputs with their extents as expressions of the arguments: `A[M, K], B[K, N]`."""
-        rows = [[str(extent) for extent in row] for row in self._extents]
+        changed = self._changed
+        rows = [["?" if next(changed) and not each.factors else str(each) for each in row] for row in self._extents]
         return ", ".join(f"{name}[{', '.join(row)}]" for name, row in zip(self.names, rows, strict=True))
+
+    @property
+    def _changed(self) -> Iterator[bool]:
+        """Yield for each extent whether it is another one where all arguments are eight times as large."""
+        point, inputs = self._points[0]
+        before = [extent for each in inputs for extent in each.shape]
+        try:
+            larger = self._inputs({name: 8 * value for name, value in point.items()})
+        except PegboxError:
+            larger = inputs
+        after = [extent for each in larger for extent in each.shape]
+        return (a != b for a, b in zip(before, after if len(after) == len(before) else before, strict=True))
 
     def solve(self, shapes: Sequence[Shape]) -> dict[str, int]:
         """Find the arguments at which the inputs have these shapes, as far as linear extents show.
@@ -123,7 +139,7 @@ class SizeSolver:
         """Return an error about shapes that fit no arguments: those given, and those expected."""
         named = [*self.names, *["another"] * len(shapes)]
         given = ", ".join(f"{name}{list(shape)}" for name, shape in zip(named, shapes, strict=False))
-        return ArgumentError(f"{self._name} {why}; given {given or 'nothing'}, expected {self.expected}")
+        return ArgumentError(f"{self._name} {why}; given {given or 'nothing'}, expected {self.expected}{self._remedy}")
 
     def _solved(self, rows: _Rows, shapes: Sequence[Shape]) -> dict[str, int]:
         """Take the arguments from the extents, one by one."""

@@ -225,3 +225,8 @@ def test_a_task_without_a_program_has_the_reason() -> None:
     task = pb.create_task(pb.workload(lambda: [x, te.compute((6,), lambda i: te.erf(x[i]), "e")]), space="sketch")
     assert task.numpy is None
     assert task.numpy_missing == "NumPy has no erf"
+
+
+def test_the_choice_that_no_slice_holds_is_the_reason() -> None:
+    task = pb.create_task("matmul_strassen", (40, 24, 100), {"weights": "packed"}, target="llvm -mcpu=x86-64-v3")
+    assert task.numpy_missing == "a choice where x // 8 % 2 == 0, which is no slice of an array"

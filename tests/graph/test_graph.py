@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 
+import pytest
 from graphs import added
 
-from pegbox.graph import Node, Value, conv_node, is_pointwise, transpose_node
+from pegbox.errors import ArgumentError
+from pegbox.graph import Graph, Node, Value, conv_node, is_pointwise, transpose_node
 from pegbox.graph import graph as graph_module
 from pegbox.graph.fused_node import fused_node
+from pegbox.model import Model
 
 
 def conv(name: str, side: int = 5, stride: int = 1) -> Node:
@@ -49,3 +54,11 @@ def test_computations_of_forgotten_nodes_are_forgotten() -> None:
     del node
     gc.collect()
     assert len(graph_module._COMPUTATIONS) <= before
+
+
+def test_a_model_is_copied_but_not_pickled() -> None:
+    node = conv("c")
+    model = Model(Graph("net", node.inputs, node.outputs, (node,), {}))
+    assert copy.deepcopy(model).graph is copy.copy(model).graph is model.graph
+    with pytest.raises(ArgumentError, match=r"model net cannot be pickled: .*, or pickle pegbox.compile_model"):
+        pickle.dumps(model)

@@ -1,11 +1,13 @@
 """Guard bands around the arrays of every kernel that a test calls: a write outside of them fails the test.
 
 It needs nothing of the tests. A call gets copies of its arrays between bands, whose values go back afterwards. What is
-timed gets the arrays as they are.
+timed gets the arrays as they are. `beside_pages` makes arrays outside of which a read ends the process.
 """
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from collections.abc import Callable
 from typing import Any
 
@@ -56,3 +58,21 @@ def _check(kernel: Kernel, arrays: Any, given: dict[int, GuardedArray]) -> None:
             raise WrittenOutside(f"{kernel!r} wrote outside of {spec.name}: {overrun}")
         if not spec.is_output and guarded.array.tobytes() != array.tobytes():
             raise WrittenOutside(f"{kernel!r} wrote to its input {spec.name}")
+
+
+def beside_pages(array: Any) -> list[Any]:
+    """Return two copies of an array: one with a page behind it that cannot be read, one with such a page before it.
+
+    Linux alone has the pages.
+    """
+    page = mmap.PAGESIZE
+    inner = -(-max(array.nbytes, 1) // page) * page
+    copies = []
+    for start in (page + inner - array.nbytes, page):
+        whole = np.frombuffer(mmap.mmap(-1, inner + 2 * page), np.uint8)
+        for place in (0, page + inner):
+            assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(whole.ctypes.data + place), page, 0) == 0
+        copy = whole[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        np.copyto(copy, array)
+        copies.append(copy)
+    return copies

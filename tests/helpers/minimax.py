@@ -133,7 +133,6 @@ def erf(x: Decimal) -> Decimal:
 def fits() -> dict[str, Fit]:
     """Every table of `pegbox.codegen.vector_math.coefficients`: what it approximates, and where."""
     exp_tail = _series(2, lambda k: 1 / _factorial(k))  # (e^r - 1 - r) / r^2
-    exp_ratio = _series(1, lambda k: 1 / _factorial(k))  # (e^r - 1) / r
     log_tail = _series(3, lambda k: Decimal((-1) ** (k - 1)) / k)  # (log(1 + f) - f + f^2/2) / f^3
     half_ln2 = 0.34658
     small = 0.02945  # ((sqrt(2) - 1) / (sqrt(2) + 1))^2
@@ -163,13 +162,17 @@ def fits() -> dict[str, Fit]:
     def relative(function: Function) -> Function:
         return lambda x: 1 / abs(function(x))
 
+    def square(r: Decimal) -> Decimal:  # the error of e^r
+        return r * r + Decimal("1e-9")
+
     def one(x: Decimal) -> Decimal:
         return Decimal(1)
 
     return {
         "exp_tail_f32": Fit(exp_tail, -half_ln2, half_ln2, 4, relative(exp_tail)),
         "exp_tail_sixteenth_f32": Fit(exp_tail, -half_ln2 / 16, half_ln2 / 16, 1, relative(exp_tail)),
-        "exp_ratio_eighth_f32": Fit(exp_ratio, -half_ln2 / 8, half_ln2 / 8, 2, lambda r: abs(r) + Decimal("1e-9")),
+        "exp_tail_eighth_f32": Fit(exp_tail, -half_ln2 / 8, half_ln2 / 8, 1, square),
+        "exp_tail_quarter_f32": Fit(exp_tail, -half_ln2 / 4, half_ln2 / 4, 2, square),
         "exp_tail_f64": Fit(exp_tail, -half_ln2, half_ln2, 10, relative(exp_tail)),
         "exp_tail_pow_f32": Fit(exp_tail, -half_ln2, half_ln2, 6, relative(exp_tail)),
         "log_tail_f32": Fit(log_tail, -0.33334, 0.33334, 7, lambda f: f * f + Decimal("0.02")),

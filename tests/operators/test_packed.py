@@ -100,6 +100,14 @@ def test_packed_operands_of_the_wrong_shape_are_refused_as_arrays_are() -> None:
         product.pack([1])
 
 
+def test_arrays_given_as_they_are_where_packed_ones_are_asked_for_are_refused_with_the_remedy() -> None:
+    product = pb.operator("matmul_strassen", target=TARGET, weights="packed")
+    expected = r"expected A\[M, K\], B_packed\[7, \?, \?, 8\]"
+    remedy = r"with weights='packed', B is given packed: leave that out, and give op.pack\(array\) for B"
+    with pytest.raises(ArgumentError, match=f"{expected}; {remedy}$"):
+        product(A, B)
+
+
 def test_records_of_the_packed_form_are_used(tmp_path: Any) -> None:
     from pegbox.measure import Ok
     from pegbox.records import Record

@@ -255,8 +255,11 @@ def _broadcast(frame: Frame, expr: Broadcast, chunk: Chunk) -> Value:
 
 
 def _reinterpret(frame: Frame, expr: Reinterpret, chunk: Chunk) -> Value:
-    value = evaluate(frame, expr.a, _outside_vectors(chunk, expr))
     dtype, lanes = dtypes.element(expr.dtype), dtypes.lanes(expr.dtype)
+    if lanes or dtypes.lanes(expr.a.dtype):
+        chunk = _outside_vectors(chunk, expr)
+    value = evaluate(frame, expr.a, chunk)
+    lanes = lanes or (0 if dtypes.lanes(expr.a.dtype) else value.lanes)
     text = frame.op(f"bitcast {register(value.dtype, value.lanes)} {value.text} to {register(dtype, lanes)}")
     return Value(text, dtype, lanes)
 

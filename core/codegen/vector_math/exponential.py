@@ -2,10 +2,10 @@
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
-together from its bits. In float32 with AVX-512, a permutation picks 2^(k/16), and r is smaller. In float32, erf is
-1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)): an error of q counts erfc(x) times, which its fit
-minimises, so its reduction needs no extra precision; with AVX2 it is computed in pieces (pieces). In float64, erf is
-1 - exp(q(x)) with q near log(erfc(x)), and x + x E(x^2) below one.
+together from its bits. In float32 with AVX-512 or AVX2, a permutation picks a root of a power of two, 2^(k/16), 2^(k/8)
+or 2^(k/4), and r is smaller. In float32, erf is 1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)): an
+error of q counts erfc(x) times, which its fit minimises, so its reduction needs no extra precision; with AVX2 it is
+computed in pieces (pieces). In float64, erf is 1 - exp(q(x)) with q near log(erfc(x)), and x + x E(x^2) below one.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ _COUNT: Final = 16
 """The powers of two between one and two that a permutation of AVX-512 picks from."""
 
 
-_FEW: Final = 8
-"""The powers of two between one and two that a permutation of AVX2 picks from."""
+def _exp2_ratio(tail: Sequence[float]) -> list[float]:
+    """Return the coefficients of (2^r - 1) / r for those of (e^r - 1 - r) / r^2."""
+    return [math.log(2) ** (k + 1) * c for k, c in enumerate([1.0, *tail])]
 
 
 class Format(NamedTuple):
@@ -44,7 +45,7 @@ class Format(NamedTuple):
     @property
     def exp2_ratio(self) -> list[float]:
         """The coefficients of (2^r - 1) / r."""
-        return [math.log(2) ** (k + 1) * c for k, c in enumerate([1.0, *self.exp_tail])]
+        return _exp2_ratio(self.exp_tail)
 
     @property
     def round_magic(self) -> float:
@@ -62,6 +63,35 @@ FORMATS: Final = {
         52, 1023, 0.6931471803691238, 1.9082149292705877e-10, 710.0, -746.0, 22.0, coefficients.EXP_TAIL_F64
     ),
 }
+
+
+class EightRoots(NamedTuple):
+    """Powers of two that a permutation of AVX2 picks, 2^(k / density) for k from 0 to 7.
+
+    bias: the number added to the exponent of a result or, over two octaves, to the sum of those of its factors.
+    tail: the coefficients of (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2 / density.
+    """
+
+    density: int
+    bias: int
+    tail: Sequence[float]
+
+    @property
+    def magic(self) -> float:
+        """The number that, added, rounds to a multiple of 1 / density: k is in the three lowest bits, m above them."""
+        return FORMATS["float"].round_magic / self.density + self.bias
+
+    def added(self, *, octaves: int) -> list[float]:
+        """Make floats whose bits, added to those of 2^m (1 + k/8), give 2^(m + octaves + k / density)."""
+        roots = (struct.pack("f", 2.0 ** (octaves + k / self.density)) for k in range(8))
+        bits = (struct.unpack("I", root)[0] - (127 << 23) - (k << 20) for k, root in enumerate(roots))
+        return [struct.unpack("f", struct.pack("I", each))[0] for each in bits]
+
+
+_TWO_OCTAVES: Final = EightRoots(4, 2 * 127, coefficients.EXP_TAIL_QUARTER_F32)
+_NORMAL: Final = EightRoots(8, 127 - 1, coefficients.EXP_TAIL_EIGHTH_F32)
+_HALVED: Final = EightRoots(8, 127 - 2, coefficients.EXP_TAIL_EIGHTH_F32)
+"""The roots for powers in one octave, and for halves of them; one octave more keeps `added` positive."""
 
 
 def reduce(x: VectorValue, *, factors: int = 1, less: int = 0) -> tuple[VectorValue, VectorValue]:
@@ -105,6 +135,9 @@ def _halves(biased: VectorValue, element: str) -> tuple[VectorValue, VectorValue
 
 def exp(x: VectorValue) -> VectorValue:
     """Compute e^x; inf above the range, 0 below, subnormal results rounded correctly."""
+    if _picks_eight(x):
+        inside = x.at_least(FORMATS["float"].exp_min)
+        return _power(*_reduced(inside, inside.below(FORMATS["float"].exp_max), _TWO_OCTAVES))
     inside = x if x.fills_avx512 else _within_range(x)
     if x.can_pick and x.body.register_lanes == _COUNT:  # fewer save nothing
         return _exp_with_roots(inside)
@@ -156,6 +189,9 @@ def exp2(x: VectorValue) -> VectorValue:
     fmt = FORMATS[x.element]
     if x.can_pick and x.body.register_lanes == _COUNT:
         return _exp2_with_roots(x)
+    if _picks_eight(x):
+        inside = x.at_least(-fmt.bias - fmt.mantissa - 2.0)
+        return _power(*_reduced_exp2(inside, inside.below(fmt.bias + 2.0), _TWO_OCTAVES))
     if x.fills_avx512:
         r = x.fraction(0)
         return (r * polynomial(r, fmt.exp2_ratio) + 1.0).scaled(x - r)
@@ -185,9 +221,7 @@ def _exp2_with_roots(x: VectorValue) -> VectorValue:
     r = x.fraction(_COUNT.bit_length() - 1) if x.fills_avx512 else inside - (shifted - magic)
     numbers = shifted.bits()
     root = numbers.picked([2 ** (k / _COUNT) for k in range(_COUNT)])
-    first, second, third = (
-        math.log(2) ** (k + 1) * c for k, c in enumerate((1.0, *coefficients.EXP_TAIL_SIXTEENTH_F32))
-    )
+    first, second, third = _exp2_ratio(coefficients.EXP_TAIL_SIXTEENTH_F32)
     value = root.fma(r * r.fma(third, second).fma(r, first), root)
     if x.fills_avx512:
         return value.scaled(x - r)  # which rounds the power down
@@ -196,45 +230,59 @@ def _exp2_with_roots(x: VectorValue) -> VectorValue:
 
 
 def decay(x: VectorValue) -> VectorValue:
-    """Compute 2^-|x| with one factor put together from the bits of its exponent; far down, that is zero."""
+    """Compute 2^-|x|; where it is subnormal, any number from 0 to the smallest that is not."""
     fmt, down = FORMATS[x.element], x.abs() * -1.0
     if x.body.register_lanes == _COUNT:
         return exp2(down)
     inside = down.at_least(-float(fmt.bias))
-    if x.can_pick and x.body.register_lanes == _FEW:
-        return _exp2_with_few_roots(inside)
+    if _picks_eight(x):
+        return _normal_power(*_reduced_exp2(inside, inside, _NORMAL))
     less_one, n = _split_exponent(inside)
     power = power_of_two(n, x.element)
     return power.fma(less_one, power)
 
 
-def _exp2_with_few_roots(x: VectorValue) -> VectorValue:
-    """Compute 2^n 2^(k/8) 2^r with |r| <= 1 / 16 for x from -127 to 127; a permutation picks the second factor.
+def _picks_eight(x: VectorValue) -> bool:
+    """Decide if a permutation of AVX2 picks roots of powers of two."""
+    return x.can_pick and x.body.register_lanes == 8
 
-    The bits k are shifted to the top of the mantissa together with n. The factors of the table have that much less.
+
+def _reduced(x: VectorValue, low: VectorValue, roots: EightRoots) -> tuple[VectorValue, VectorValue]:
+    """Split e^x into m and k of `roots`, in one integer, and e^r - 1; `low` is x without numbers above the range.
+
+    Above it, r and e^r - 1 rise to infinity, and NaN stays.
     """
-    fmt, bits = FORMATS["float"], _FEW.bit_length() - 1
-    magic = fmt.round_magic / _FEW
-    shifted = x + magic
-    r, numbers = x + (magic - shifted), shifted.bits()  # which needs one register for the constant
-    roots = [_with_bits(2.0 ** (k / _FEW), -(k << (fmt.mantissa - bits))) for k in range(_FEW)]
-    power = (numbers.picked(roots).bits() + (numbers << (fmt.mantissa - bits))).from_bits("float")
-    first, second, third = (math.log(2) ** (k + 1) * c for k, c in enumerate(coefficients.EXP_RATIO_EIGHTH_F32))
-    return power.fma(r * r.fma(third, second).fma(r, first), power)
+    shifted = low.fma(LOG2_E, roots.magic)
+    return shifted.bits(), expm1_reduced(_less_powers(x, shifted - roots.magic), roots.tail)
 
 
-def _with_bits(number: float, more: int) -> float:
-    """Add to the bits of a float32."""
-    (bits,) = struct.unpack("<i", struct.pack("<f", number))
-    (found,) = struct.unpack("<f", struct.pack("<i", bits + more))
-    return float(found)
+def _reduced_exp2(x: VectorValue, low: VectorValue, roots: EightRoots) -> tuple[VectorValue, VectorValue]:
+    """Split 2^x as `_reduced` does e^x."""
+    shifted = low + roots.magic
+    r = x - (shifted - roots.magic)
+    return shifted.bits(), r * polynomial(r, _exp2_ratio(roots.tail))
+
+
+def _power(numbers: VectorValue, less_one: VectorValue) -> VectorValue:
+    """Compute 2^m 2^(k/4) (1 + less_one) 2^m: all factors are normal, so subnormal results are rounded once."""
+    powers = numbers << 20
+    value = (powers + numbers.picked(_TWO_OCTAVES.added(octaves=0)).bits()).from_bits("float")
+    return value.fma(less_one, value) * (powers & 0x7F800000).from_bits("float")
+
+
+def _normal_power(numbers: VectorValue, less_one: VectorValue) -> VectorValue:
+    """Compute 2^(m + 1) 2^(k/8) (1 + less_one), a number with a normal exponent."""
+    value = ((numbers << 20) + numbers.picked(_NORMAL.added(octaves=1)).bits()).from_bits("float")
+    return value.fma(less_one, value)
 
 
 def sigmoid(x: VectorValue) -> VectorValue:
     """Compute 1 / (1 + e^-x), from e^-|x| so that small results keep their relative accuracy."""
     size = x.abs() * -1.0
-    z = _exp_in_range(size if x.fills_avx512 else size.at_least(FORMATS[x.element].exp_min))
-    return x.lt(0.0).where(z, 1.0) / (z + 1.0)
+    if not x.fills_avx512:
+        size = size.at_least(FORMATS[x.element].exp_min)
+    z = _power(*_reduced(size, size, _TWO_OCTAVES)) if _picks_eight(x) else _exp_in_range(size)
+    return x.bits().lt(0).where(z, 1.0) / (z + 1.0)
 
 
 def gate(a: VectorValue, b: VectorValue) -> VectorValue:
@@ -246,6 +294,10 @@ def gate(a: VectorValue, b: VectorValue) -> VectorValue:
     fmt, x = FORMATS[b.element], b * -1.0
     if x.fills_avx512:
         return a / (exp(x) + 1.0)
+    if _picks_eight(b):
+        inside = x.at_least((2 - fmt.bias) * math.log(2))
+        half = _normal_power(*_reduced(inside, inside.below(fmt.exp_max), _HALVED))
+        return a / (half + half + 1.0)
     r, n = reduce(x.at_most(fmt.exp_max).at_least((2 - fmt.bias) * math.log(2)), less=1)
     return a / (_twice(expm1_reduced(r, fmt.exp_tail), n) + 1.0)
 
@@ -255,6 +307,10 @@ def gate2(a: VectorValue, b: VectorValue) -> VectorValue:
     fmt, x = FORMATS[b.element], b * -1.0
     if x.fills_avx512:
         return a / (exp2(x) + 1.0)
+    if _picks_eight(b):
+        inside = x.at_least(2.0 - fmt.bias)
+        half = _normal_power(*_reduced_exp2(inside, inside.below(fmt.bias + 1.5), _HALVED))
+        return a / (half + half + 1.0)
     inside = x.at_most(fmt.bias + 1.0).at_least(2.0 - fmt.bias)
     return a / (_twice(*_split_exponent(inside, less=1)) + 1.0)
 
@@ -267,10 +323,12 @@ def _twice(less_one: VectorValue, biased: VectorValue) -> VectorValue:
 def tanh(x: VectorValue) -> VectorValue:
     """Compute t / (t + 2) with t = e^(2|x|) - 1, which is accurate near zero as well."""
     fmt = FORMATS[x.element]
-    doubled = x.abs().at_most(fmt.tanh_max) * 2.0
-    r, n = reduce(doubled)
-    power = power_of_two(n, x.element)
-    t = power.fma(expm1_reduced(r, fmt.exp_tail), power - 1.0)
+    size, magic = x.abs().at_most(fmt.tanh_max), fmt.round_magic + fmt.bias
+    shifted = size.fma(2 * LOG2_E, magic)
+    power = power_of_two(shifted.bits(), x.element)
+    half = (shifted - magic).fma(-math.log(2) / 2, size)  # of r; where t is large, its relative error counts less
+    tail = [c * 2 ** (k + 2) for k, c in enumerate(fmt.exp_tail)]
+    t = power.fma((half * half).fma(polynomial(half, tail), half + half), power - 1.0)
     return (t / (t + 2.0)).copysign(x)
 
 

@@ -42,7 +42,7 @@ def erf_in_pieces(x: VectorValue) -> VectorValue:
     count = x.body.register_lanes
     density = PIECES[count].density
     size = x.abs()
-    inside = size.bits().lesser(x.lift(_LIMIT).bits()).from_bits("float")  # NaN becomes the limit
+    inside = size.below(_LIMIT)  # NaN becomes the limit
     number, offset = _divided(inside, density)
     p = polynomial(offset, [number.picked(table) for table in coefficients(count)])
     t = size.at_most(1.0)

@@ -146,6 +146,10 @@ class VectorValue:
         """Clamp from above; NaN stays."""
         return self.gt(bound).where(bound, self)
 
+    def below(self, bound: float) -> VectorValue:
+        """Clamp from above, by comparing bits as integers; NaN with no sign becomes the bound."""
+        return self.bits().lesser(self.lift(bound).bits()).from_bits(self.element)
+
     def fma(self, factor: VectorValue | float, addend: VectorValue | float) -> VectorValue:
         """Compute `self * factor + addend`, fused if the target does that in one instruction."""
         return self.body.intrinsic("fmuladd", self, self.lift(factor), self.lift(addend))
