@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from pegbox.codegen.emitter import arithmetic, calls, index, memory
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.function_text import Lines
-from pegbox.codegen.emitter.gates import gate
+from pegbox.codegen.emitter.gates import decay, gate
 from pegbox.codegen.emitter.index import Index
 from pegbox.codegen.emitter.lanes import Chunk, Offsets
 from pegbox.codegen.emitter.linear_form import Atom, Form, strides
@@ -207,6 +207,9 @@ def _cast(frame: Frame, expr: Cast, chunk: Chunk) -> Value:
 
 
 def _call(frame: Frame, expr: Call, chunk: Chunk) -> Value:
+    decayed = decay(expr)
+    if decayed is not None:
+        expr = decayed
     if is_machine_call(expr.name):
         chunk = _outside_vectors(chunk, expr)
         return calls.machine_call(frame, expr, [evaluate(frame, arg, chunk) for arg in expr.args])
