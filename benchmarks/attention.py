@@ -10,6 +10,9 @@ rivals are torch's `scaled_dot_product_attention` and, without a mask and groups
 each with one thread, and left out where it is not installed. Results are compared before anything is timed. Then all
 take turns, pinned to one core; the output shows medians, the ratio to the best rival, and the share of the multiply-add
 peak, in which exponentials do not count.
+
+If the vectors of --target are narrower than the machine's, environment variables limit torch and its libraries to those
+vectors (`matmul_rivals.limits`). ONNX Runtime cannot be limited and is left out.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from matmul import print_row, settle_environment, timed
+from matmul import is_limited, print_row, settle_environment, timed
 from peak import share_of_peak
 
 import pegbox as pb
@@ -62,7 +65,7 @@ def measured(row: str, options: argparse.Namespace) -> dict[str, str]:
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(a.shape).astype(a.dtype) for a in task.arguments()]
     ours(*arrays)
-    calls = dict(rivals(*arrays[:3], causal=bool(causal)))
+    calls = dict(rivals(*arrays[:3], causal=bool(causal), limited=is_limited(options)))
     for name, call in calls.items():
         np.testing.assert_allclose(arrays[-1], np.asarray(call()), rtol=1e-4, atol=1e-5, err_msg=name)
     ns = timed(ours, arrays, calls, options)
@@ -87,8 +90,8 @@ def chosen(task: pb.Task, options: argparse.Namespace) -> pb.Config:
     return result.best.config
 
 
-def rivals(q: Any, k: Any, v: Any, *, causal: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield the name and call of each rival that computes this."""
+def rivals(q: Any, k: Any, v: Any, *, causal: bool, limited: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield the name and call of each rival that computes this; of limited ones, those that `limits` restricts."""
     last_sees_all = not causal or q.shape[2] == k.shape[2]
     try:
         import torch
@@ -101,6 +104,8 @@ def rivals(q: Any, k: Any, v: Any, *, causal: bool) -> Iterator[tuple[str, Calla
             t, grouped = [torch.from_numpy(x) for x in (q, k, v)], q.shape[1] != k.shape[1]
             attend = torch.nn.functional.scaled_dot_product_attention
             yield "torch", lambda: attend(*t, is_causal=causal, enable_gqa=grouped).numpy()
+    if limited:
+        return
     try:
         import onnxruntime
         from onnx import TensorProto, helper

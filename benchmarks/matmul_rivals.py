@@ -16,9 +16,9 @@ Call = Callable[[], np.ndarray]
 
 def limits(vector_bits: int) -> dict[str, str]:
     """Environment variables that limit libraries to such vectors; set them before the libraries are loaded."""
-    if vector_bits == 256:
-        return {"OPENBLAS_CORETYPE": "Haswell", "ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
-    return {"OPENBLAS_CORETYPE": "Nehalem", "ONEDNN_MAX_CPU_ISA": "SSE41", "ATEN_CPU_CAPABILITY": "default"}
+    names = ("Haswell", "AVX2", "AVX2", "avx2") if vector_bits == 256 else ("Nehalem", "SSE41", "SSE4_2", "default")
+    variables = "OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS", "ATEN_CPU_CAPABILITY"
+    return dict(zip(variables, names, strict=True))
 
 
 def rivals(group: str, a: np.ndarray, b: np.ndarray, *, limited: bool) -> dict[str, Call]:

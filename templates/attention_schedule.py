@@ -20,6 +20,9 @@ from pegbox.templates.register_tile import write_out
 _ALIAS = 4096
 """The bytes between elements that go to the same places of the first cache."""
 
+_TOGETHER = (4, 5, 3, 2, 1)
+"""The vectors of a row whose exponentials are computed together; 4 are as many as registers hold."""
+
 
 def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -> te.TESchedule:
     """Schedule all stages."""
@@ -184,14 +187,23 @@ def _schedule_tops(p: Attention, blocks: Blocks, stage: te.Stage, scores: te.Sta
 
 
 def _schedule_weights(p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
-    """Schedule the weights and their sums, a vector of each of some rows at a time; return the loop over vectors.
+    """Schedule the weights and their sums, some vectors at a time, which don't wait for each other; return their loop.
 
-    One row would wait for each of its steps.
+    Between the steps of products they are those of a tile's rows, else those of one row, which need fewer registers.
     """
     weight, totals = s[of.weight], s[of.totals]
-    by_keys = _schedule_vectors(p, blocks, weight)
     t, b, x, i, lanes = totals.op.axis
     (j,) = totals.op.reduce_axis
+    if not blocks.streams(p):
+        together = next(n for n in _TOGETHER if blocks.keys % (n * p.lanes) == 0)
+        by_keys, wide = weight.split(weight.op.axis[-1], factor=together * p.lanes)
+        weight.vectorize(wide)
+        jo, ji = totals.split(j, factor=together)
+        totals.reorder(totals.fuse(t, b), x, i, jo, ji, lanes)
+        write_out(totals, lanes, (ji,))
+        totals.merge(jo, weight, by_keys)
+        return by_keys
+    by_keys = _schedule_vectors(p, blocks, weight)
     io, ii = totals.split(i, factor=blocks.mr)
     totals.reorder(totals.fuse(t, b), x, io, j, ii, lanes)
     write_out(totals, lanes, (ii,))

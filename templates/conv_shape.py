@@ -22,6 +22,10 @@ PACKED = "packed"
 USUAL_WEIGHTS = {"NCHW": "OIHW", "NHWC": "OHWI"}
 
 
+_WIDE_BITS, _HALF_OF_WIDE = 512, 1.08
+"""The bits of a vector whose halves can be computed two at a time, and the time of both relative to that of the whole.
+Those of other vectors take as long as the whole each."""
+
 Steps: TypeAlias = int | Sequence[int]
 """A number, or a pair (rows, columns); of zeros around the input also (top, left, bottom, right)."""
 
@@ -207,6 +211,19 @@ def conv_of(task: Task) -> Conv:
     data, filters = (a["N"], a["C"], a["H"], a["W"]), (a["O"], a["KH"], a["KW"])
     window = Window(a["stride"], a["padding"], a["dilation"])
     return conv_shape(data, filters, window, a["layout"], a["weights"], a["dtype"], task.target)
+
+
+def group_outputs(conv: Conv, groups: int) -> int:
+    """Return the output channels of a group with those that are added for whole vectors, or half ones, of weights.
+
+    None are added to plain weights, nor to groups of at most half a vector, where a vector may have several of them.
+    """
+    outputs, half = conv.o // groups, conv.lanes // 2
+    if conv.weights != PACKED or outputs <= half:
+        return outputs
+    whole, halves = (-(-outputs // lanes) * lanes for lanes in (conv.lanes, half))
+    slower = _HALF_OF_WIDE if conv.target.vector_bits >= _WIDE_BITS else 2
+    return whole if whole <= slower * halves else halves
 
 
 def _is_whole(value: object, least: int) -> bool:

@@ -56,8 +56,8 @@ def row_pieces(conv: Conv, lanes: int, room: int) -> list[int]:
 
 
 def lanes_of_row(cfg: pb.TemplateConfig, conv: Conv) -> int:
-    """Return the elements of a vector along a row: the knob `lanes`, or those of a register if there is no choice."""
-    return int(cfg["lanes"].val) if "lanes" in cfg.space.knobs else conv.lanes
+    """Return the elements of a vector along a row: the knob `lanes`, or the only size that there is."""
+    return int(cfg["lanes"].val) if "lanes" in cfg.space.knobs else vector_sizes(conv)[0]
 
 
 def reads_rows(cfg: pb.TemplateConfig, conv: Conv) -> bool:

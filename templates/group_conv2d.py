@@ -6,6 +6,9 @@ along the channels of the result. In most of them all lanes are in one group, so
 in common, as in a product of matrices; else lanes of several groups are picked out of a vector of the input. The
 register tile is `tile_w` pixels of a row by `vectors` vectors. The image is copied first, with zeros beside its rows;
 rows of the filter above or below the image are left out.
+
+Packed weights of a group end with a vector: channels with weights of zero are added to groups that do not fill their
+last one (`group_outputs`). Then all sums are stored, and the result is copied from them without these.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from pegbox.compute import AHEAD, padded
 from pegbox.errors import TemplateError
 from pegbox.expr import nbytes
 from pegbox.templates import threads
-from pegbox.templates.conv_shape import PACKED, Conv, Steps, Window, check_layout, conv_shape
+from pegbox.templates.conv_shape import PACKED, Conv, Steps, Window, check_layout, conv_shape, group_outputs
 from pegbox.templates.conv_stages import inside, unpacked
 from pegbox.templates.register_tile import BODY, is_first_name, write_out
 from pegbox.templates.weights import packed
@@ -66,7 +69,7 @@ def group_conv2d(
     check_layout("weights", weights, (WEIGHTS, PACKED), NAME)
     window = Window(stride, padding, dilation)
     conv = conv_shape((N, C, H, W), (O, KH, KW), window, layout, weights, dtype, cfg.target, name=NAME)
-    filters = replace(conv, c=_inner(conv, groups))
+    filters = replace(conv, c=_inner(conv, groups), o=groups * group_outputs(conv, groups))
     data = te.placeholder(conv.data_shape, name="data", dtype=dtype)
     weight = te.placeholder(filters.weight_shape, name="weight", dtype=dtype)
     flop = conv.flop / groups
@@ -76,8 +79,17 @@ def group_conv2d(
     threads.declare(cfg, flop)
     image = _bordered(conv, data, rows=False)
     tile = _sums(conv, groups, image, weight, "tile")
-    out = te.compute(conv.out_shape, lambda *at: tile(*at), name="C")
-    return _scheduled(cfg, conv, out, tile, None if image is data else image), [data, weight, out]
+    sums = te.compute(tile.shape, lambda *at: tile(*at), name="C" if tile.shape == conv.out_shape else "groups")
+    out = sums if tile.shape == conv.out_shape else _without_gaps(conv, groups, sums)
+    s = te.create_schedule(out.op)
+    _place_tiles(cfg, s, conv, sums, tile)
+    if image is not data:
+        _place_border(cfg, s, conv, image)
+    if out is not sums:
+        n, y, _, o = s[out].op.axis
+        threads.share(cfg, s[out], s[out].fuse(n, y))
+        s[out].vectorize(s[out].split(o, factor=conv.o // groups)[1])
+    return s, [data, weight, out]
 
 
 group_conv2d.packs("weight", weights=PACKED)(packed)
@@ -102,11 +114,14 @@ def _inner(conv: Conv, groups: int) -> int:
 
 def _declare(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> None:
     """Declare the knobs: the tile, the elements of a vector, the order of tiles, and how far the sum is unrolled."""
-    sizes = _vector_sizes(conv, conv.o // groups)
-    inner = conv.c // groups
+    outputs, inner = group_outputs(conv, groups), conv.c // groups
+    sizes = _vector_sizes(conv, outputs)
+    is_wide = outputs * groups > conv.o
     cfg.define_knob("lanes", sizes)
     widths = [w for w in _WIDTHS if w <= conv.out[1]]
     vectors = [v for v in _VECTORS if v == 1 or (v - 1) * sizes[0] < conv.o]
+    if is_wide:  # tiles end with their group
+        vectors = [v for v in vectors if outputs // sizes[0] % v == 0]
     cfg.define_knob("tile_w", widths)
     cfg.define_knob("vectors", vectors)
     cfg.define_knob("unroll_c", [u for u in (1, 2, 4, 8, 16) if inner % u == 0])
@@ -151,9 +166,14 @@ def _vector_sizes(conv: Conv, outputs: int) -> list[int]:
 def _plain(conv: Conv, groups: int, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
     """Return the result without the layouts of a schedule."""
     if conv.weights == PACKED:
-        filters = unpacked(conv, weight)
-        shape = *conv.kernel, weight.shape[3], conv.o
-        weight = te.compute(shape, lambda kh, kw, c, o: filters(o, c, kh, kw), name="weight_last", attrs={AHEAD: True})
+        outputs, wide = conv.o // groups, group_outputs(conv, groups)
+        filters = unpacked(replace(conv, o=groups * wide), weight)
+        weight = te.compute(
+            (*conv.kernel, weight.shape[3], conv.o),
+            lambda kh, kw, c, o: filters(o // outputs * wide + o % outputs, c, kh, kw),
+            name="weight_last",
+            attrs={AHEAD: True},
+        )
     return _sums(replace(conv, weights=WEIGHTS), groups, _bordered(conv, data), weight, "C")
 
 
@@ -165,7 +185,7 @@ def _bordered(conv: Conv, data: te.Tensor, *, rows: bool = True) -> te.Tensor:
 
 def _sums(conv: Conv, groups: int, image: te.Tensor, weight: te.Tensor, name: str) -> te.Tensor:
     """Return the sums over an image that has its border, or only the columns of it."""
-    inner, outputs = conv.c // groups, conv.o // groups
+    inner, outputs = conv.c // groups, group_outputs(conv, groups)
     extents = zip((*conv.kernel, inner), ("kh", "kw", "c"), strict=True)
     kh, kw, c = (te.reduce_axis((0, extent), name=each) for extent, each in extents)
     (sy, sx), (dy, dx) = conv.stride, conv.dilation
@@ -178,17 +198,25 @@ def _sums(conv: Conv, groups: int, image: te.Tensor, weight: te.Tensor, name: st
         at = (o // conv.lanes, kh, kw, c, o % conv.lanes) if conv.weights == PACKED else (kh, kw, c, o)
         return te.sum(value * weight(*at), axis=[kh, kw, c], where=te.all(*tests) if tests else None)
 
-    return te.compute(conv.out_shape, element, name=name)
+    return te.compute((*conv.out_shape[:3], groups * outputs), element, name=name)
+
+
+def _without_gaps(conv: Conv, groups: int, sums: te.Tensor) -> te.Tensor:
+    """Return the sums without those of channels that groups have been given for whole vectors."""
+    outputs, wide = conv.o // groups, group_outputs(conv, groups)
+
+    def element(n: te.Expr, y: te.Expr, x: te.Expr, o: te.Expr) -> te.Expr:
+        return sums(n, y, x, o // outputs * wide + o % outputs)
+
+    return te.compute(conv.out_shape, element, name="C")
 
 
 # Schedule ------------------------------------------------------------------------------------------------------------
 
 
-def _scheduled(
-    cfg: pb.TemplateConfig, conv: Conv, c: te.Tensor, tile: te.Tensor, border: te.Tensor | None
-) -> te.TESchedule:
-    s, lanes = te.create_schedule(c.op), cfg["lanes"].val
-    out, sums = s[c], s[tile]
+def _place_tiles(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, c: te.Tensor, tile: te.Tensor) -> None:
+    """Order the loops over tiles, and sum up each of them in registers."""
+    out, sums, lanes = s[c], s[tile], cfg["lanes"].val
     n, y, x, o = out.op.axis
     ot, oi = out.split(o, factor=cfg["vectors"].val * lanes)
     ov, ol = out.split(oi, factor=lanes)
@@ -206,12 +234,13 @@ def _scheduled(
     co, ci = sums.split(channel, factor=cfg["unroll_c"].val)
     sums.reorder(kh, kw, co, ci, *outer, vectors, inside)
     write_out(sums, inside, (ci, *outer, vectors))
-    if border is not None:
-        copying = s[border]
-        n, y, x, channels = copying.op.axis
-        threads.share(cfg, copying, copying.fuse(n, y))
-        copying.vectorize(copying.split(channels, factor=lanes)[1])
-        # An odd number of lines: else a tile's channels of all pixels lie in few sets of the caches.
-        line = _LINE // nbytes(conv.dtype)
-        copying.storage_align(x, 2 * line, line)
-    return s
+
+
+def _place_border(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, border: te.Tensor) -> None:
+    copying = s[border]
+    n, y, x, channels = copying.op.axis
+    threads.share(cfg, copying, copying.fuse(n, y))
+    copying.vectorize(copying.split(channels, factor=cfg["lanes"].val)[1])
+    # An odd number of lines: else a tile's channels of all pixels lie in few sets of the caches.
+    line = _LINE // nbytes(conv.dtype)
+    copying.storage_align(x, 2 * line, line)

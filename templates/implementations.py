@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from pegbox.errors import TemplateError
 from pegbox.task import Task, create_task
 from pegbox.templates.bilinear_products import BilinearProducts
 from pegbox.templates.conv_choices import PIXELS
-from pegbox.templates.conv_shape import PACKED, conv_of
+from pegbox.templates.conv_shape import PACKED, Conv, conv_of
 from pegbox.templates.conv_space import lane_dimensions
 from pegbox.templates.cook_toom import error_estimate
 from pegbox.templates.matmul_arguments import Product
@@ -21,8 +22,9 @@ _HOPELESS_SUMS = 1.2
 """The same for Strassen's algorithm, whose estimate and that of the direct sum have the same errors."""
 _FLOP_PER_LANE = 4
 """Operations of a lane in a cycle: two multiply-adds."""
-_COPY = 8
-"""The number of multiply-adds that take as long as copying a vector of columns: 5 to 10 as measured."""
+_COPY, _IMAGE, _STORE = 5, 18, 4
+"""The numbers of multiply-adds that take as long as a vector of columns, one of the image, transposed and with its
+border, and one of results, transposed back; as measured."""
 
 
 def conv2d_winograd(task: Task, *, m: int = 0) -> Task | None:
@@ -63,12 +65,22 @@ def conv2d_im2col(task: Task) -> Task | None:
     direct = conv.vectors * conv.lanes * conv.inside(0) * conv.inside(1)
     if PIXELS in lane_dimensions(conv):
         raise TemplateError("conv2d has vectors along pixels here, too, and copies less; use it")
-    if conv.o + _COPY > direct:
+    copies = _copies(conv)
+    if conv.o + copies > direct:
         raise TemplateError(
-            f"a vector of pixels takes {conv.o} multiply-adds and a copy that is as long as {_COPY}, where vectors of "
-            f"channels take {direct:.0f}; use conv2d"
+            f"a vector of pixels takes {conv.o} multiply-adds and copies that are as long as {copies:.0f}, where "
+            f"vectors of channels take {direct:.0f}; use conv2d"
         )
     return made
+
+
+def _copies(conv: Conv) -> float:
+    """Return the multiply-adds that take as long as the copies for a vector of columns.
+
+    An element of the image is copied once for all windows that have it.
+    """
+    window = math.prod(conv.kernel)
+    return _COPY + _IMAGE * math.prod(conv.stride) / window + _STORE * conv.o / (conv.c * window)
 
 
 def matmul_strassen(task: Task) -> Task | None:

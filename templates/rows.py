@@ -146,11 +146,13 @@ def _check_reduction(op: ComputeOp, rank: int) -> None:
     last = op.reduce_axis[-1]
     along = [load for load in body_loads(op.body) if any(linear(index).coefficient(last) for index in load.indices)]
     neighbours = [[linear(index).coefficient(last) for index in load.indices] for load in along]
+    steps = [linear(load.indices[-1]).coefficient(axis) for load in along for axis in op.axis]
     if (
         op.reduce.reducer.name not in ("sum", "prod", "max", "min")
         or math.prod(axis.extent for axis in op.axis[rank:]) > 1
         or not along
         or any(found[-1] != 1 or any(found[:-1]) for found in neighbours)
+        or any(0 < step < last.extent for step in steps)  # windows that overlap
     ):
         raise TemplateError(f"rows: {op.name} reduces no rows along their last axis; use space='sketch'")
 

@@ -121,16 +121,19 @@ def _filters(task: Task, array: np.ndarray[Any, Any], layout: str) -> np.ndarray
     """
     import numpy as np
 
-    from pegbox.templates.conv_shape import USUAL_WEIGHTS, WEIGHT_LAYOUTS, check_layout, conv_of
+    from pegbox.templates.conv_shape import USUAL_WEIGHTS, WEIGHT_LAYOUTS, check_layout, conv_of, group_outputs
 
     conv, groups = conv_of(task), task.workload[1].get("groups", 0)
+    outputs = group_outputs(conv, groups) if groups else conv.o
     conv = replace(conv, c=conv.c // max(groups, 1))
-    vectors, *inside, lanes = conv.weight_shape
+    vectors, *inside, lanes = replace(conv, o=max(groups, 1) * outputs).weight_shape
     layout = layout or ("HWIO" if groups else USUAL_WEIGHTS[conv.layout])
     check_layout("layout of the array", layout, WEIGHT_LAYOUTS)
     check_array(_wanted(task), array, replace(conv, weights=layout).weight_shape, conv.dtype)
     padded = np.zeros((*inside, vectors * lanes), array.dtype)
-    padded[..., : conv.o] = array.transpose(*(layout.index(letter) for letter in "HWIO"))
+    of_groups = padded[..., : max(groups, 1) * outputs].reshape(*inside, -1, outputs)
+    filters = array.transpose(*(layout.index(letter) for letter in "HWIO"))
+    of_groups[..., : conv.o // max(groups, 1)] = filters.reshape(*inside, of_groups.shape[-2], -1)
     return np.ascontiguousarray(np.moveaxis(padded.reshape(*inside, vectors, lanes), -2, 0))
 
 

@@ -102,7 +102,7 @@ class Classes:
         """Find the numbers of the classes of rows, digits of shape (knobs, rows); -1 if a class is not known yet."""
         found = np.full(digits.shape[1], -1, dtype=np.intp)
         if self._plan is None:
-            self._plan = Evaluation(self.graph, self._questions)
+            self._plan = Evaluation(self.graph, tuple(self._questions))
         answers = self._plan(digits)
         if self._root is not None:
             for rows, number in self._walk(self._root, np.arange(digits.shape[1]), answers, self._plan.place):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -77,6 +77,7 @@ class NumberGraph:
         self._digits: dict[int, int] = {}
         self._symbols: dict[int, Symbol] = {}
         self._steps = Steps()
+        self._made_columns: Places = np.empty((5, 0), dtype=np.intp)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -192,9 +193,11 @@ class NumberGraph:
 
     def columns(self) -> Places:
         """Return step, code of the operation, knob and both operands of each node, of shape (5, nodes)."""
-        self._steps.extend(self._columns[::4], self._columns[2::4], self._columns[3::4])
-        columns = np.array(self._columns, dtype=np.intp).reshape(-1, 4).T
-        return np.vstack([np.array(self._steps.of_nodes, dtype=np.intp), columns])
+        if self._made_columns.shape[1] < len(self):
+            self._steps.extend(self._columns[::4], self._columns[2::4], self._columns[3::4])
+            columns = np.array(self._columns, dtype=np.intp).reshape(-1, 4).T
+            self._made_columns = np.vstack([np.array(self._steps.of_nodes, dtype=np.intp), columns])
+        return self._made_columns
 
 
 def _is(node: Node, value: int) -> bool:
@@ -234,7 +237,7 @@ def _range(op: str, x: Node, y: Node) -> tuple[float, float]:
 class Evaluation:
     """A plan for some nodes of a graph; `place[node]` is the row of a node in the result, -1 of one that it lacks."""
 
-    def __init__(self, graph: NumberGraph, wanted: Iterable[int]) -> None:
+    def __init__(self, graph: NumberGraph, wanted: Sequence[int] | Places) -> None:
         columns = graph.columns()
         step_of, code, knob, *operands = columns
         needed = _needed(columns[3:], wanted)
@@ -279,13 +282,17 @@ def _call(op: Callable[[Any, Any], Any], a: Places, b: Places, values: Floats, d
     return result
 
 
-def _needed(operands: Places, wanted: Iterable[int]) -> Places:
+def _needed(operands: Places, wanted: Sequence[int] | Places) -> Places:
     """Find the nodes and all of their operands, in rising order; operands of shape (2, nodes)."""
     needed = np.zeros(operands.shape[1], dtype=bool)
-    found = np.unique(np.fromiter(wanted, dtype=np.intp))
+    last = np.empty(operands.shape[1], dtype=np.intp)
+    found = np.asarray(wanted, dtype=np.intp)
     while len(found):
+        # Each node once: of its places, the one that was written last.
+        last[found] = places = np.arange(len(found))
+        found = found[last[found] == places]
         needed[found] = True
         below = operands[:, found].ravel()
         below = below[below >= 0]
-        found = np.unique(below[~needed[below]])
+        found = below[~needed[below]]
     return np.flatnonzero(needed)

@@ -1,9 +1,8 @@
-"""Groups of similar classes, which are evaluated together because they share most nodes."""
+"""The numbers of many rows of several classes: the plans of evaluations, made for similar classes together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,39 +11,44 @@ from pegbox.features.describe import WIDTH
 from pegbox.features.graph import Evaluation, Floats, NumberGraph
 from pegbox.space.digits import Digits
 
-
-class GroupSize(NamedTuple):
-    """The limits of a group: at most `classes` of them, which differ in at most the last `questions` of their paths.
-
-    In a large group rows compute more numbers that they do not need; small ones take more calls.
-    """
-
-    classes: int
-    questions: int
-
-
-SMALL, LARGE = GroupSize(32, 5), GroupSize(256, 10)
-"""The sizes for many rows, and for few, whose time is that of the calls."""
+GROUP_CLASSES, GROUP_QUESTIONS = 32, 5
+"""The most classes of a group, and the number of last questions in which their paths may differ. In a large group rows
+compute more numbers that they do not need; small ones take more calls."""
 
 ROWS = 512
 """The rows that are evaluated together: few enough for their numbers to stay in cache."""
 
 FEW = ROWS
-"""The most rows for large groups: they are one evaluation."""
+"""The most rows that get a plan of their own, for their classes alone. It takes less time than a larger one that is
+kept, because most questions of a search bring new classes."""
+
+
+class ClassPlan:
+    """A plan for all numbers of a few classes."""
+
+    def __init__(self, graph: NumberGraph, classes: Sequence[Leaf]) -> None:
+        nothing = (graph.constant(0),) * WIDTH  # if the template refuses
+        nodes = np.array([leaf.nodes or nothing for leaf in classes], dtype=np.intp)
+        self._plan = Evaluation(graph, nodes.ravel())
+        self._places = self._plan.place[nodes]
+
+    def __call__(self, digits: Digits, members: Rows) -> Floats:
+        """Compute the numbers of rows that belong to `members`, of shape (WIDTH, rows); digits are (knobs, rows)."""
+        values = self._plan(digits)
+        found: Floats = values[self._places[members].T, np.arange(values.shape[1])]
+        return found
 
 
 class ClassGroup:
-    """A few classes, with one plan for all of their numbers."""
+    """A few similar classes, which share most nodes, with one plan that is kept."""
 
-    def __init__(self, first: Leaf, size: GroupSize) -> None:
+    def __init__(self, first: Leaf) -> None:
         self.members = [first]
-        self._size = size
-        self._plan: Evaluation | None = None
-        self._places = np.empty((0, WIDTH), dtype=np.intp)
+        self._plan: ClassPlan | None = None
 
     def takes(self, leaf: Leaf) -> bool:
-        path, shared = self.members[0].path, max(len(leaf.path) - self._size.questions, 0)
-        return len(self.members) < self._size.classes and path[:shared] == leaf.path[:shared]
+        path, shared = self.members[0].path, max(len(leaf.path) - GROUP_QUESTIONS, 0)
+        return len(self.members) < GROUP_CLASSES and path[:shared] == leaf.path[:shared]
 
     def add(self, leaf: Leaf) -> int:
         """Add a class; return its place in the group."""
@@ -53,31 +57,31 @@ class ClassGroup:
         return len(self.members) - 1
 
     def numbers(self, graph: NumberGraph, digits: Digits, members: Rows) -> Floats:
-        """Compute the numbers of rows that belong to `members`, of shape (WIDTH, rows); digits are (knobs, rows)."""
-        if self._plan is None:
-            nothing = (graph.constant(0),) * WIDTH  # if the template refuses
-            nodes = np.array([leaf.nodes or nothing for leaf in self.members], dtype=np.intp)
-            self._plan = Evaluation(graph, nodes.ravel())
-            self._places = self._plan.place[nodes]
+        """Compute the numbers of rows as `ClassPlan` does."""
+        self._plan = self._plan or ClassPlan(graph, self.members)
         found = np.empty((WIDTH, digits.shape[1]))
         for start in range(0, digits.shape[1], ROWS):
             rows = slice(start, start + ROWS)
-            values = self._plan(np.ascontiguousarray(digits[:, rows]))
-            found[:, rows] = values[self._places[members[rows]].T, np.arange(values.shape[1])]
+            found[:, rows] = self._plan(np.ascontiguousarray(digits[:, rows]), members[rows])
         return found
 
 
 class ClassGroups:
     """The groups of all classes."""
 
-    def __init__(self, graph: NumberGraph, size: GroupSize) -> None:
+    def __init__(self, graph: NumberGraph) -> None:
         self._graph = graph
-        self._size = size
         self._groups: list[ClassGroup] = []
         self._home = np.empty((0, 2), dtype=np.intp)  # by class: the number of its group, its place in it
 
     def numbers(self, leaves: Sequence[Leaf], digits: Digits, classes: Rows) -> Floats:
         """Compute numbers of shape (WIDTH, rows) from digits of shape (knobs, rows)."""
+        if digits.shape[1] <= FEW:
+            present, members = np.unique(classes, return_inverse=True)
+            return ClassPlan(self._graph, [leaves[number] for number in present.tolist()])(digits, members)
+        return self._of_many(leaves, digits, classes)
+
+    def _of_many(self, leaves: Sequence[Leaf], digits: Digits, classes: Rows) -> Floats:
         if new := [self._placed(leaf) for leaf in leaves[len(self._home) :]]:
             self._home = np.concatenate([self._home, np.array(new, dtype=np.intp)])
         found = np.empty((WIDTH, digits.shape[1]))
@@ -92,5 +96,5 @@ class ClassGroups:
         for number, group in enumerate(self._groups):
             if group.takes(leaf):
                 return number, group.add(leaf)
-        self._groups.append(ClassGroup(leaf, self._size))
+        self._groups.append(ClassGroup(leaf))
         return len(self._groups) - 1, 0

@@ -20,7 +20,7 @@ from pegbox.features.footprint import Known
 from pegbox.features.formulas import Features, Machine, compute
 from pegbox.features.from_te import nest_of_stages
 from pegbox.features.graph import Evaluation, Floats
-from pegbox.features.groups import FEW, LARGE, SMALL, ClassGroups
+from pegbox.features.groups import ClassGroups
 from pegbox.features.nest import nest_of_function
 from pegbox.features.row_values import RowValues
 from pegbox.features.symbol import Quantity
@@ -96,7 +96,7 @@ class ProgramFeatures:
         """Forget all classes."""
         self._numbers = TracedNumbers(self.task.space)
         self._classes = Classes(self._numbers.graph)
-        self._small, self._large = (ClassGroups(self._numbers.graph, size) for size in (SMALL, LARGE))
+        self._groups = ClassGroups(self._numbers.graph)
         self._footprints = Known()
         self._primed = False
 
@@ -136,8 +136,7 @@ class ProgramFeatures:
             part = np.ascontiguousarray(columns[:, start : start + CHUNK])
             classes = self._classified(part)
             refused = np.array([leaf.nodes is None for leaf in self._classes.leaves])[classes]
-            groups = self._large if part.shape[1] <= FEW else self._small
-            yield groups.numbers(self._classes.leaves, part, classes), refused
+            yield self._groups.numbers(self._classes.leaves, part, classes), refused
 
     def within(self, digits: Digits, *, classes: int) -> Mask:
         """Find the rows of the first `classes` classes of programs among rows, in their order.

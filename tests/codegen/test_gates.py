@@ -62,6 +62,9 @@ OTHERS: dict[str, Function] = {
     "another sum of erf": lambda x: x * (2 + te.erf(x)),
     "difference of erf": lambda x: x * (1 - te.erf(x)),
     "quotient": lambda x: te.sigmoid(x) / x,
+    "power of a magnitude": lambda x: te.exp2(te.abs(x)),
+    "power of half a magnitude": lambda x: te.exp2(-0.5 * te.abs(x)),
+    "power of e": lambda x: te.exp(-te.abs(x)),
 }
 
 
@@ -121,6 +124,13 @@ def test_a_gate_by_erf_is_one_function(name: str) -> None:
     found = text(ERF_GATES[name])
     assert "@pegbox.erf_gate" in found
     assert "@pegbox.erf." not in found
+
+
+@pytest.mark.parametrize("power", [lambda x: te.exp2(-te.abs(x)), lambda x: te.exp2(te.abs(x - 1) * -1)])
+def test_a_power_of_a_negated_magnitude_is_one_function(power: Function) -> None:
+    found = text(power)
+    assert "@pegbox.decay" in found
+    assert "@pegbox.exp2" not in found
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -32,6 +32,7 @@ from pegbox.codegen import build, emit
 from pegbox.codegen.runtime.machine import assembly
 from pegbox.codegen.targets.target import target_of
 from pegbox.expr.build import const, logical_and, maximum, minimum, select
+from pegbox.expr.low_level import reinterpret
 from pegbox.expr.nodes import Binary, Buffer, Expr, Var
 from pegbox.loops.nodes import Function, If, Stmt, Store, seq
 
@@ -114,6 +115,14 @@ def test_masked_lanes_touch_nothing_outside_an_array(stride: int) -> None:
     places = np.arange(lanes) * stride + (a.size + 1 if stride < 0 else -2)
     there = (places >= 0) & (places < a.size)
     np.testing.assert_array_equal(c, np.where(there, places, 0))
+
+
+def test_the_bits_of_each_lane_are_those_of_another_type() -> None:
+    a, c = Buffer("a", (21,)), Buffer("c", (21,), "int32")
+    bits = loop("i", 21, lambda i: put(c, i, reinterpret("int32", get(a, i))), VECTORIZED)
+    check(function([a, c], [c], bits))
+    uniform = loop("i", 21, lambda i: put(c, i, reinterpret("int32", get(a, const(3, "int64")))), VECTORIZED)
+    check(function([a, c], [c], uniform))
 
 
 def test_a_loop_invariant_load_is_a_scalar() -> None:

@@ -17,7 +17,7 @@ from stage import SECOND
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen.targets.target import Target
-from pegbox.features import ProgramFeatures, program
+from pegbox.features import ProgramFeatures, groups, program
 from pegbox.features.formulas import Machine
 from pegbox.features.program import finished
 from pegbox.search import make_tuner
@@ -64,7 +64,7 @@ def test_a_row_has_its_features_whatever_else_is_asked(
     assert together.tobytes() == apart.tobytes()
     alone = np.concatenate([other(row[None, :]) for row in rows])
     assert together.tobytes() == alone.tobytes()
-    monkeypatch.setattr(program, "FEW", len(rows) - 1)
+    monkeypatch.setattr(groups, "FEW", len(rows) - 1)
     assert together.tobytes() == other(rows).tobytes()
 
 

@@ -111,14 +111,38 @@ def test_compiled_code_finds_few_of_many_elements(axis: int) -> None:
     np.testing.assert_array_equal(values, np.take_along_axis(x, wanted, axis=axis))
 
 
-def test_top_k_with_too_few_numbers_gives_places_in_range() -> None:
-    x = np.full((2, 2 * sorting.FEW), np.nan, "float32")
-    x[:, 3] = 1
-    model = operators.one_operator("TopK", {"x": x, "k": np.array([2])}, "v i", weights=["k"], types={"i": INT64})
-    values, places = backend.PreparedModel(model, operators.evaluated).run({"x": x})
-    np.testing.assert_array_equal(values[:, 0], 1)
-    np.testing.assert_array_equal(places[:, 0], 3)
-    assert (places[:, 1] < 2 * sorting.FEW).all()
+@pytest.mark.parametrize("axis", [0, 1])
+def test_compiled_code_finds_many_elements_of_long_rows(axis: int) -> None:
+    x = np.round(floats(130, 130), 1)  # with equal ones
+    x[x > 1.5], x[x < -1.5], x[x == 0.3], x[x == 0] = np.nan, -np.inf, 0.0, -0.0
+    for count in (40, 97, 110):
+        model = operators.one_operator(
+            "TopK", {"x": x, "k": np.array([count])}, "v i", weights=["k"], types={"i": INT64}, axis=axis
+        )
+        values, places = pb.compile_model(Model(reader.read_model(model)), target="llvm -num-cores 1", store=None)(x)
+        wanted = np.take(
+            np.argsort(np.where(np.isnan(x), -np.inf, -x), axis=axis, kind="stable"), range(count), axis=axis
+        )
+        np.testing.assert_array_equal(places, wanted)
+        np.testing.assert_array_equal(values, np.take_along_axis(x, wanted, axis=axis))
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "int64", "uint32", "uint64"])
+@pytest.mark.parametrize(("extent", "count"), [(16, 3), (16, 16), (130, 30)])
+def test_top_k_orders_as_onnx_runtime_does(extent: int, count: int, dtype: str, largest: bool) -> None:
+    """NaN is the largest, both zeros are equal, and of equal elements the first comes first."""
+    pytest.importorskip("onnxruntime")
+    if dtype[0] == "f":
+        some = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, np.finfo(dtype).tiny, np.finfo(dtype).max])
+    else:
+        info = np.iinfo(dtype)
+        some = np.array([info.min, info.max, info.max // 2, info.max // 2 + 1, 3], dtype)
+    x = np.random.default_rng(extent).choice(some, (3, extent)).astype(dtype)
+    types = {"i": INT64, "v": onnx.helper.np_dtype_to_tensor_dtype(x.dtype)}
+    inputs = {"x": x, "k": np.array([count])}
+    runtime = dtype in ("float32", "float64", "int32", "int64")  # what it has
+    check("TopK", inputs, "v i", weights=["k"], types=types, largest=int(largest), runtime=runtime)
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
@@ -197,6 +221,15 @@ def test_averages_of_windows(whole: int, ceil: int) -> None:
     inputs = {"x": floats(1, 2, 6, 7)}
     options: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 0, 1, 1]}
     check("AveragePool", inputs, count_include_pad=whole, ceil_mode=ceil, runtime=True, **options)
+
+
+@pytest.mark.parametrize("kind", ["AveragePool", "MaxPool", "LpPool"])
+@pytest.mark.parametrize("options", [{"pads": [2, 1, 0, 3]}, {"strides": [2, 1]}, {"kernel_shape": [4, 5, 3]}])
+def test_large_windows_are_combined_from_lines(kind: str, options: dict[str, Any]) -> None:
+    pytest.importorskip("onnxruntime")
+    given: dict[str, Any] = {"kernel_shape": [5, 4], **options}
+    inputs = {"x": floats(1, 2, *([7, 8, 9][-len(given["kernel_shape"]) :]))}
+    check(kind, inputs, runtime=True, opset=17, **given)
 
 
 def test_places_of_the_largest_elements() -> None:

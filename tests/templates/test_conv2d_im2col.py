@@ -209,6 +209,11 @@ def test_it_is_an_implementation_where_channels_last_do_not_fill_vectors() -> No
         assert (made.name, made.workload[1]) == ("conv2d_im2col", direct(weights=weights).workload[1])
 
 
+def test_copies_of_an_image_count_less_in_large_windows() -> None:
+    first = direct(C=3, H=224, W=224, O=20, KH=7, KW=7, stride=2)
+    assert "conv2d_im2col" in first.with_implementations().tasks
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -216,8 +221,10 @@ def test_it_is_an_implementation_where_channels_last_do_not_fill_vectors() -> No
         ({"O": 3}, "vectors along pixels here, too"),
         (
             {"O": 30},
-            "30 multiply-adds and a copy that is as long as 8, where vectors of channels take 3[01]; use conv2d",
+            "30 multiply-adds and copies that are as long as 7, where vectors of channels take 3[01]; use conv2d",
         ),
+        ({"O": 36, "stride": 2}, "36 multiply-adds and copies that are as long as 13"),
+        ({"C": 3, "H": 224, "W": 224, "stride": 2}, "17 multiply-adds and copies that are as long as 16"),
     ],
 )
 def test_it_is_no_implementation_where_the_direct_sum_takes_no_longer(change: dict[str, Any], message: str) -> None:

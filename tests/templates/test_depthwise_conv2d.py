@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -145,6 +146,18 @@ def test_half_vectors_are_a_choice_where_whole_ones_differ(width: int, lanes: in
         )
         found = len(task.space.knobs["lanes"].content()) if "lanes" in task.space.knobs else 1
         assert found == min(lanes, most)
+
+
+def test_sums_of_narrow_rows_are_half_vectors() -> None:
+    task = pb.create_task(
+        "depthwise_conv2d",
+        (1, 4, 14, 14, 5, 5),
+        {"stride": 2, "padding": 2},
+        target="llvm -mcpu=x86-64-v4 -num-cores 1",
+    )
+    texts = [text for c in task.space.iterate() if "phases" in (text := task.show_ir(c))]
+    assert texts
+    assert all(re.search(r"sums = alloc\(float32\[1, 1, \d, 3, 1, 8\], local\)", text) for text in texts)
 
 
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])

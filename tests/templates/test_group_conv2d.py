@@ -32,7 +32,7 @@ class TestGroups(TemplateContract):
 
 @pytest.mark.parametrize("weights", ["HWIO", "packed"])
 @pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
-@pytest.mark.parametrize("outputs", [1, 3, 4, 5, 8, 12, 16, 24, 32])
+@pytest.mark.parametrize("outputs", [1, 3, 4, 5, 8, 12, 16, 20, 24, 32, 33, 36])
 def test_values_are_those_of_a_convolution_of_each_group(outputs: int, cpu: str, weights: str) -> None:
     target = pb.Target(f"llvm -mcpu={cpu} -num-cores 1")
     try:
@@ -83,6 +83,34 @@ def test_lanes_of_a_group_have_an_element_of_the_input_in_common(golden: Golden)
 def test_the_elements_of_a_vector_follow_from_the_outputs_of_a_group(outputs: int, sizes: list[int]) -> None:
     task = pb.create_task("group_conv2d", (1, 4, 8, 8, 2 * outputs, 3, 3, 2), target="llvm -mcpu=x86-64-v4")
     assert {config["lanes"].val for config in task.space.iterate()} == set(sizes)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "outputs", "wide", "lanes"),
+    [
+        ("x86-64-v4", 8, 8, 8), ("x86-64-v4", 12, 16, 16), ("x86-64-v4", 20, 24, 8), ("x86-64-v4", 24, 24, 8),
+        ("x86-64-v4", 100, 112, 16), ("x86-64-v4", 136, 144, 16), ("x86-64-v3", 12, 16, 8), ("x86-64-v3", 136, 136, 8),
+    ],
+)  # fmt: skip
+def test_packed_groups_end_with_a_vector(cpu: str, outputs: int, wide: int, lanes: int) -> None:
+    """Two halves of a vector of AVX-512 take about as long as the whole, two of AVX2 twice as long."""
+    target = f"llvm -mcpu={cpu} -num-cores 1"
+    task = pb.create_task("group_conv2d", (1, 4, 4, 8, 2 * outputs, 3, 3, 2), {"weights": "packed"}, target=target)
+    assert "lanes" in task.space.knobs
+    assert [entity.value() for entity in task.space.knobs["lanes"].entities] == [lanes]
+    most = pb.Target(target).vector_bits // 32
+    packed = next(spec for spec in task.arguments() if spec.name == "weight")
+    assert packed.shape == (-(-2 * wide // most), 3, 3, 2, most)
+    for config in map(task.space.config, task.space.sample(2, np.random.default_rng(0))):
+        assert ("groups = alloc(" in task.show_ir(config)) == (wide > outputs)
+
+
+def test_channels_that_groups_are_given_are_left_out_of_the_result(golden: Golden) -> None:
+    kwargs = {"weights": "packed"}
+    task = pb.create_task("group_conv2d", (1, 4, 4, 8, 24, 3, 3, 2), kwargs, target="llvm -mcpu=x86-64-v3 -num-cores 1")
+    chosen = {"tile_w": 6, "vectors": 1, "unroll_c": 2, "order": "yxc"}
+    configs = task.space.iterate()
+    golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,11 @@ def _shifted_rows() -> list[te.Tensor]:
     return [x, te.compute((4, 8), lambda i, j: x[i, j] * total[3 - i], name="out")]
 
 
+def _overlapping_windows() -> list[te.Tensor]:
+    x, k = te.placeholder((4, 8), name="x"), te.reduce_axis((0, 3), name="k")
+    return [x, te.compute((4, 6), lambda i, j: te.sum(x[i, j + k], axis=k), name="sums")]
+
+
 def _no_reduction() -> list[te.Tensor]:
     x = te.placeholder((4, 8), name="x")
     return [x, te.compute((4, 8), lambda i, j: x[i, j] * 2, name="out")]
@@ -229,6 +234,7 @@ def _two_outputs() -> list[te.Tensor]:
     ("make", "message"),
     [
         (_column_sums, "sums reduces no rows along their last axis"),
+        (_overlapping_windows, "sums reduces no rows along their last axis"),
         (_shifted_rows, "needs several rows of a stage"),
         (_no_reduction, "nothing is reduced"),
         (_two_outputs, "total, twice is computed; give one output"),

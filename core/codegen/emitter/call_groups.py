@@ -14,7 +14,7 @@ from itertools import groupby
 from pegbox.codegen.emitter import calls
 from pegbox.codegen.emitter.expressions import evaluate
 from pegbox.codegen.emitter.frame import Frame
-from pegbox.codegen.emitter.gates import gate
+from pegbox.codegen.emitter.gates import fused
 from pegbox.codegen.emitter.lanes import Chunk
 from pegbox.expr.low_level import is_machine_call
 from pegbox.expr.nodes import Binary, Call, Cast, Expr
@@ -42,8 +42,7 @@ def call_groups(frame: Frame, expr: Expr, chunks: Sequence[Chunk]) -> Iterator[S
 
 def _calls(expr: Expr) -> Iterator[Call]:
     """Yield the calls that are made under all conditions, inner ones first."""
-    found = gate(expr) if isinstance(expr, Binary) else None
-    expr = expr if found is None else found
+    expr = fused(expr)
     if isinstance(expr, Binary | Cast | Call) and not (isinstance(expr, Call) and is_machine_call(expr.name)):
         for part in children(expr):
             yield from _calls(part)

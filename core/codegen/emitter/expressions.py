@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from pegbox.codegen.emitter import arithmetic, calls, index, memory
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.function_text import Lines
-from pegbox.codegen.emitter.gates import gate
+from pegbox.codegen.emitter.gates import decay, gate
 from pegbox.codegen.emitter.index import Index
 from pegbox.codegen.emitter.lanes import Chunk, Offsets
 from pegbox.codegen.emitter.linear_form import Atom, Form, strides
@@ -207,6 +207,9 @@ def _cast(frame: Frame, expr: Cast, chunk: Chunk) -> Value:
 
 
 def _call(frame: Frame, expr: Call, chunk: Chunk) -> Value:
+    decayed = decay(expr)
+    if decayed is not None:
+        expr = decayed
     if is_machine_call(expr.name):
         chunk = _outside_vectors(chunk, expr)
         return calls.machine_call(frame, expr, [evaluate(frame, arg, chunk) for arg in expr.args])
@@ -252,8 +255,11 @@ def _broadcast(frame: Frame, expr: Broadcast, chunk: Chunk) -> Value:
 
 
 def _reinterpret(frame: Frame, expr: Reinterpret, chunk: Chunk) -> Value:
-    value = evaluate(frame, expr.a, _outside_vectors(chunk, expr))
     dtype, lanes = dtypes.element(expr.dtype), dtypes.lanes(expr.dtype)
+    if lanes or dtypes.lanes(expr.a.dtype):
+        chunk = _outside_vectors(chunk, expr)
+    value = evaluate(frame, expr.a, chunk)
+    lanes = lanes or (0 if dtypes.lanes(expr.a.dtype) else value.lanes)
     text = frame.op(f"bitcast {register(value.dtype, value.lanes)} {value.text} to {register(dtype, lanes)}")
     return Value(text, dtype, lanes)
 

@@ -1,8 +1,9 @@
-"""Gates: products with a sigmoid, or with 1 + tanh, as one quotient; products with 1 + erf as one sum.
+"""Gates: products with a sigmoid, or with 1 + tanh, as one quotient; products with 1 + erf as one sum. And decays.
 
     a * sigmoid(b)        = a / (1 + e^-b)
     k * a * (1 + tanh(b)) = 2 k a / (1 + 2^(-c b)) with c = 2 log2(e)
     a * (1 + erf(b))      = a + a erf(b)
+    exp2(-abs(b))         = 2^-|b|
 
 SiLU, GELU and its approximation by tanh are such products. The quotient takes fewer operations than the function and
 the product. So does the sum, because its erf may have an error that is small beside 1, not beside erf. 1 + tanh(b) has
@@ -10,6 +11,8 @@ few digits where tanh(b) is near -1, so c b may be rounded once more.
 
 No other factors change their order: a product of them could overflow, or be zero, where the program's is not. The 2
 goes into a constant k that keeps the numerator from overflow, |2 k| <= 1; without one, tanh stays.
+
+A decay does not overflow, which saves operations where no instruction takes care of exponents.
 """
 
 from __future__ import annotations
@@ -21,8 +24,24 @@ import numpy as np
 
 from pegbox.expr.nodes import Binary, Call, Const, Expr
 
-NAMES = ("gate", "gate2", "erf_gate")
-"""The functions of two numbers a and b: a / (1 + e^-b), a / (1 + 2^-b) and a (1 + erf(b))."""
+NAMES = ("gate", "gate2", "erf_gate", "decay")
+"""The functions a / (1 + e^-b), a / (1 + 2^-b), a (1 + erf(b)) of two numbers, and 2^-|b|."""
+
+
+def fused(expr: Expr) -> Expr:
+    """Return the call that replaces a gate or a decay, and any other expression as it is."""
+    found = gate(expr) if isinstance(expr, Binary) else decay(expr) if isinstance(expr, Call) else None
+    return expr if found is None else found
+
+
+def decay(call: Call) -> Call | None:
+    """Return the call that replaces a power of two of a negated magnitude; None for other calls."""
+    if call.name != "exp2" or call.dtype not in ("float32", "float64"):
+        return None
+    size = _scaled(call.args[0], -1.0, most=1.0)
+    if isinstance(size, Call) and size.name == "abs":
+        return Call("decay", size.args, call.dtype)
+    return None
 
 
 def gate(product: Binary) -> Call | None:

@@ -1,4 +1,4 @@
-"""exp, exp2, sigmoid, tanh and erf.
+"""exp, exp2, decay, sigmoid, tanh and erf.
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
@@ -89,8 +89,9 @@ class EightRoots(NamedTuple):
 
 
 _TWO_OCTAVES: Final = EightRoots(4, 2 * 127, coefficients.EXP_TAIL_QUARTER_F32)
+_NORMAL: Final = EightRoots(8, 127 - 1, coefficients.EXP_TAIL_EIGHTH_F32)
 _HALVED: Final = EightRoots(8, 127 - 2, coefficients.EXP_TAIL_EIGHTH_F32)
-"""The roots for halves of powers; one octave more keeps `added` positive."""
+"""The roots for powers in one octave, and for halves of them; one octave more keeps `added` positive."""
 
 
 def reduce(x: VectorValue, *, factors: int = 1, less: int = 0) -> tuple[VectorValue, VectorValue]:
@@ -228,6 +229,19 @@ def _exp2_with_roots(x: VectorValue) -> VectorValue:
     return value * low * high
 
 
+def decay(x: VectorValue) -> VectorValue:
+    """Compute 2^-|x|; where it is subnormal, any number from 0 to the smallest that is not."""
+    fmt, down = FORMATS[x.element], x.abs() * -1.0
+    if x.body.register_lanes == _COUNT:
+        return exp2(down)
+    inside = down.at_least(-float(fmt.bias))
+    if _picks_eight(x):
+        return _normal_power(*_reduced_exp2(inside, inside, _NORMAL))
+    less_one, n = _split_exponent(inside)
+    power = power_of_two(n, x.element)
+    return power.fma(less_one, power)
+
+
 def _picks_eight(x: VectorValue) -> bool:
     """Decide if a permutation of AVX2 picks roots of powers of two."""
     return x.can_pick and x.body.register_lanes == 8
@@ -256,9 +270,9 @@ def _power(numbers: VectorValue, less_one: VectorValue) -> VectorValue:
     return value.fma(less_one, value) * (powers & 0x7F800000).from_bits("float")
 
 
-def _half_power(numbers: VectorValue, less_one: VectorValue) -> VectorValue:
-    """Compute 2^(n - 1) 2^(k/8) (1 + less_one), whose range reaches up to the overflow; results are normal."""
-    value = ((numbers << 20) + numbers.picked(_HALVED.added(octaves=1)).bits()).from_bits("float")
+def _normal_power(numbers: VectorValue, less_one: VectorValue) -> VectorValue:
+    """Compute 2^(m + 1) 2^(k/8) (1 + less_one), a number with a normal exponent."""
+    value = ((numbers << 20) + numbers.picked(_NORMAL.added(octaves=1)).bits()).from_bits("float")
     return value.fma(less_one, value)
 
 
@@ -282,7 +296,7 @@ def gate(a: VectorValue, b: VectorValue) -> VectorValue:
         return a / (exp(x) + 1.0)
     if _picks_eight(b):
         inside = x.at_least((2 - fmt.bias) * math.log(2))
-        half = _half_power(*_reduced(inside, inside.below(fmt.exp_max), _HALVED))
+        half = _normal_power(*_reduced(inside, inside.below(fmt.exp_max), _HALVED))
         return a / (half + half + 1.0)
     r, n = reduce(x.at_most(fmt.exp_max).at_least((2 - fmt.bias) * math.log(2)), less=1)
     return a / (_twice(expm1_reduced(r, fmt.exp_tail), n) + 1.0)
@@ -295,7 +309,7 @@ def gate2(a: VectorValue, b: VectorValue) -> VectorValue:
         return a / (exp2(x) + 1.0)
     if _picks_eight(b):
         inside = x.at_least(2.0 - fmt.bias)
-        half = _half_power(*_reduced_exp2(inside, inside.below(fmt.bias + 1.5), _HALVED))
+        half = _normal_power(*_reduced_exp2(inside, inside.below(fmt.bias + 1.5), _HALVED))
         return a / (half + half + 1.0)
     inside = x.at_most(fmt.bias + 1.0).at_least(2.0 - fmt.bias)
     return a / (_twice(*_split_exponent(inside, less=1)) + 1.0)
