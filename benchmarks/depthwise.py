@@ -2,7 +2,8 @@
 
     python3 benchmarks/depthwise.py                              # layers of MobileNetV2 and EfficientNet-B0
     python3 benchmarks/depthwise.py --in-groups                  # of ResNeXt, RegNet and ShuffleNet, only NHWC
-    python3 benchmarks/depthwise.py 144x56x56-3-s1-p1            # CxHxW-K, -s stride, -p padding, -g groups
+    python3 benchmarks/depthwise.py 144x56x56-3-s1-p1            # CxHxW-K, -s stride, -p padding, -g groups,
+    python3 benchmarks/depthwise.py 96x28x28-5-p4-d2-n4          # -d dilation, -n images
     python3 benchmarks/depthwise.py --layout NHWC --trials 0     # untuned: the configurations that are predicted
 
 The rivals are torch, in the same layout, and ONNX Runtime, which takes only NCHW and is shown for both. ONNX Runtime
@@ -23,7 +24,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 # As in matmul.py: use one thread.
 if os.environ.get("OMP_NUM_THREADS") != "1":
@@ -46,8 +47,23 @@ IN_GROUPS = (
     "104x28x28-3-s1-p1-g13", "440x7x7-3-s1-p1-g55", "192x28x28-3-s2-p1-g4", "240x28x28-1-s1-p0-g3",
     "60x20x20-5-s1-p2-g5",
 )  # fmt: skip
-_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)-(\d+)(?:-s(\d+))?(?:-p(\d+))?(?:-g(\d+))?")
+_LETTERS = {"s": 1, "p": 0, "g": 0, "d": 1, "n": 1}
+_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)-(\d+)" + "".join(rf"(?:-{letter}(\d+))?" for letter in _LETTERS))
 Call = Callable[[], np.ndarray]
+
+
+class Sizes(NamedTuple):
+    """The sizes of a convolution; 0 groups: each channel has a filter of its own."""
+
+    c: int
+    h: int
+    w: int
+    k: int
+    stride: int
+    padding: int
+    groups: int
+    dilation: int
+    n: int
 
 
 def main() -> int:
@@ -55,6 +71,7 @@ def main() -> int:
     parser.add_argument("shapes", nargs="*")
     parser.add_argument("--in-groups", action="store_true")
     parser.add_argument("--layout", nargs="+", default=("NHWC", "NCHW"), choices=("NHWC", "NCHW"))
+    parser.add_argument("--target", default="llvm -num-cores 1", help="a target of one core; default: this machine")
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--seed", type=int, default=0)
@@ -64,17 +81,21 @@ def main() -> int:
         found = _SHAPE.fullmatch(text)
         if found is None:
             raise SystemExit(f"{text!r} is not a convolution in groups: write CxHxW-K, as 144x56x56-3-s1-p1")
-        sizes = tuple(int(number or usual) for number, usual in zip(found.groups(), (0, 0, 0, 0, 1, 0, 0), strict=True))
-        for layout in ("NHWC",) if sizes[-1] else options.layout:
+        usual = (0, 0, 0, 0, *_LETTERS.values())
+        sizes = Sizes(*(int(number or other) for number, other in zip(found.groups(), usual, strict=True)))
+        for layout in ("NHWC",) if sizes.groups else options.layout:
             one_case(text, sizes, layout, options)
     return 0
 
 
-def one_case(text: str, sizes: tuple[int, ...], layout: str, options: argparse.Namespace) -> None:
-    c, h, w, k, stride, padding, groups = sizes
-    kwargs = {"stride": stride, "padding": padding, "layout": layout, "weights": "packed" if groups else ""}
-    name, args = ("group_conv2d", (1, c, h, w, c, k, k, groups)) if groups else ("depthwise_conv2d", (1, c, h, w, k, k))
-    task = pb.create_task(name, args, kwargs, target="llvm -num-cores 1")
+def one_case(text: str, sizes: Sizes, layout: str, options: argparse.Namespace) -> None:
+    c, h, w, k, stride, padding, groups, dilation, n = sizes
+    kwargs = {
+        "stride": stride, "padding": padding, "dilation": dilation, "layout": layout,
+        "weights": "packed" if groups else "",
+    }  # fmt: skip
+    name, args = ("group_conv2d", (n, c, h, w, c, k, k, groups)) if groups else ("depthwise_conv2d", (n, c, h, w, k, k))
+    task = pb.create_task(name, args, kwargs, target=options.target)
     config = None
     if options.trials:
         result = pb.tune(task, trials=options.trials, seed=options.seed, progress=False, store=None)
@@ -91,10 +112,12 @@ def one_case(text: str, sizes: tuple[int, ...], layout: str, options: argparse.N
         arrays = [aligned(array) for array in arrays]
         x, out = arrays[0], arrays[-1]
     kernel(*arrays)
-    given = x, filters, layout, stride, padding, groups or c
+    given = x, filters, layout, sizes
     calls = dict([*_torch(*given), *_onnxruntime(*given)])
     for name, call in calls.items():
         np.testing.assert_allclose(out, call(), rtol=1e-3, atol=1e-3, err_msg=name)
+    if task.target.vector_bits < pb.Target.host().vector_bits:
+        calls.pop("ORT", None)
     ns, peak = timed(kernel, arrays, calls, options.rounds)
     core = min(os.sched_getaffinity(0))
     roof = measure_roofline("float32", size_class(x.nbytes + out.nbytes, 1), task.target, [core])
@@ -141,7 +164,7 @@ def timed(kernel: Any, arrays: list[np.ndarray], calls: dict[str, Call], rounds:
     return {name: min(values) for name, values in samples.items()}, max(peaks)
 
 
-def _torch(x: Any, filters: Any, layout: str, stride: int, padding: int, groups: int) -> Iterator[tuple[str, Call]]:
+def _torch(x: Any, filters: Any, layout: str, sizes: Sizes) -> Iterator[tuple[str, Call]]:
     try:
         import torch
     except ImportError:
@@ -154,15 +177,15 @@ def _torch(x: Any, filters: Any, layout: str, stride: int, padding: int, groups:
         weight = weight.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
 
     def call() -> np.ndarray:
-        y = torch.nn.functional.conv2d(data, weight, stride=stride, padding=padding, groups=groups)
+        y = torch.nn.functional.conv2d(
+            data, weight, None, sizes.stride, sizes.padding, sizes.dilation, sizes.groups or sizes.c
+        )
         return np.asarray((y if layout == "NCHW" else y.permute(0, 2, 3, 1)).contiguous().numpy())
 
     yield "torch", call
 
 
-def _onnxruntime(
-    x: Any, filters: Any, layout: str, stride: int, padding: int, groups: int
-) -> Iterator[tuple[str, Call]]:
+def _onnxruntime(x: Any, filters: Any, layout: str, sizes: Sizes) -> Iterator[tuple[str, Call]]:
     try:
         import onnxruntime
         from onnx import TensorProto, helper, numpy_helper
@@ -170,7 +193,10 @@ def _onnxruntime(
         return
     images, weight = (x, filters) if layout == "NCHW" else (x.transpose(0, 3, 1, 2), filters.transpose(3, 2, 0, 1))
     images, weight = np.ascontiguousarray(images), np.ascontiguousarray(weight)
-    attributes = {"strides": [stride] * 2, "pads": [padding] * 4, "group": groups}
+    attributes = {
+        "strides": [sizes.stride] * 2, "pads": [sizes.padding] * 4, "dilations": [sizes.dilation] * 2,
+        "group": sizes.groups or sizes.c,
+    }  # fmt: skip
     graph = helper.make_graph(
         [helper.make_node("Conv", ["x", "w"], ["y"], **attributes)],
         "depthwise",

@@ -73,10 +73,10 @@ class Rows:
             and before.reduce is None
             and before.outputs[0] in op.inputs
             and [axis.extent for axis in self.row_axes(op)] == [axis.extent for axis in self.row_axes(before)]
-            and self._reads_in_order(op, before)
+            and self.reads_in_order(op, before)
         }
 
-    def _reads_in_order(self, op: ComputeOp, before: ComputeOp) -> bool:
+    def reads_in_order(self, op: ComputeOp, before: ComputeOp) -> bool:
         """Decide if an operation, with those that are computed in it, reads a stage's rows at its own place only."""
         needed = post_order([op])
         between = [each for each in self.inlined if each in needed and before in post_order([each])]
@@ -146,11 +146,13 @@ def _check_reduction(op: ComputeOp, rank: int) -> None:
     last = op.reduce_axis[-1]
     along = [load for load in body_loads(op.body) if any(linear(index).coefficient(last) for index in load.indices)]
     neighbours = [[linear(index).coefficient(last) for index in load.indices] for load in along]
+    steps = [linear(load.indices[-1]).coefficient(axis) for load in along for axis in op.axis]
     if (
         op.reduce.reducer.name not in ("sum", "prod", "max", "min")
         or math.prod(axis.extent for axis in op.axis[rank:]) > 1
         or not along
         or any(found[-1] != 1 or any(found[:-1]) for found in neighbours)
+        or any(0 < step < last.extent for step in steps)  # windows that overlap
     ):
         raise TemplateError(f"rows: {op.name} reduces no rows along their last axis; use space='sketch'")
 
@@ -230,12 +232,37 @@ def schedule(cfg: pb.TemplateConfig, found: Rows) -> te.TESchedule:
         blocks = _schedule_row(cfg, s[op], found)
         if blocks is not None:
             loops[op] = blocks
+    kept = _kept_in_output(cfg, found)
+    if kept is not None:
+        s[kept].store_in(s[found.out])
     for op, before in found.taken.items():
         if op in loops:
             s[op].merge(loops[op], s[before], loops[before])
     if cfg["rows"].val == 1 and found.out in loops:
         _prefetch(cfg, s[found.out], found, place, loops)
     return s
+
+
+def _kept_in_output(cfg: pb.TemplateConfig, found: Rows) -> ComputeOp | None:
+    """Choose a stage whose rows are kept in those of the output: there are fewer rows for the closest cache to hold.
+
+    A buffer is better if that cache does not hold one row, and for short rows, the rest of which takes two stores under
+    a mask. With AVX2 it is also better for longer rows as long as three of them fit: exponentials take so long that
+    the lines of the output are fetched meanwhile.
+    """
+    row, nearest = found.row(found.out) * nbytes(found.out.outputs[0].dtype), cfg.target.caches.l1
+    if found.out.reduce is not None or not _BYTES[0] // 2 <= row < nearest:
+        return None
+    if 2 * _BYTES[0] <= row <= nearest // 3 and lanes_of(cfg.target, "float32") < 16:
+        return None
+    same = (
+        op
+        for op in found.stored[:-1]
+        if op.outputs[0] in found.out.inputs
+        and (op.outputs[0].shape, op.outputs[0].dtype) == (found.out.outputs[0].shape, found.out.outputs[0].dtype)
+        and all(found.reads_in_order(each, op) for each in found.stored)
+    )
+    return next(same, None)
 
 
 def _prefetch(
@@ -254,7 +281,8 @@ def _prefetch(
         out.prefetch(tensor, place, 1, among=loops[fetching if is_slow else found.out])
     if found.out.reduce is not None or not _is_streamed(cfg, found, found.out.outputs[0]):
         return
-    if not is_slow or _bytes_made(found) < cfg.target.caches.l1:
+    makes_output = _kept_in_output(cfg, found) is fetching
+    if not is_slow or (not makes_output and _bytes_made(found) < cfg.target.caches.l1):
         out.prefetch(found.out.outputs[0], place, 0, among=loops[fetching])
 
 

@@ -152,6 +152,15 @@ def sums_along_lanes(op: ComputeOp) -> bool:
     return op.reduce is not None and op.reduce.reducer.name in ("sum", "prod", "max", "min")
 
 
+def slides_along_lanes(op: ComputeOp) -> bool:
+    """Check if neighbours along an operation's last axis reduce windows one element apart: an index adds both axes."""
+    if not op.axis or op.reduce is None:
+        return False
+    forms = [linear(index) for load in loads_of(op) for index in load.indices]
+    steps = [form for form in forms if form.coefficient(op.axis[-1]) == 1]
+    return any(form.coefficient(axis) > 0 and axis.extent > 1 for form in steps for axis in op.reduce_axis)
+
+
 def is_strictly_inlineable(op: ComputeOp, slow: frozenset[str] = SLOW_OF_ANSOR) -> bool:
     """Check if computing an element again is as cheap as reading it: a plain elementwise step without transposition.
 

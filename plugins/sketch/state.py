@@ -11,7 +11,7 @@ from typing import Any
 from pegbox.codegen import Target
 from pegbox.compute import ComputeOp, IterVar, ScanOp, Tensor, identifier
 from pegbox.expr import Buffer, unused_name
-from pegbox.plugins.sketch.analysis import Graph, needs_multi_level_tiling
+from pegbox.plugins.sketch.analysis import Graph, needs_multi_level_tiling, slides_along_lanes
 from pegbox.plugins.sketch.limit import Extent, Limit
 from pegbox.plugins.sketch.steps import (
     CHOICE,
@@ -127,7 +127,9 @@ class State:
 
     def needs_tiling(self, stage: str) -> bool:
         """Check if a stage reuses data, so that tiles pay."""
-        return needs_multi_level_tiling(self.op(stage), by_access=self.by_access)
+        op = self.op(stage)
+        slides = self.by_access and slides_along_lanes(op)  # Ansor sees no reuse there
+        return slides or needs_multi_level_tiling(op, by_access=self.by_access)
 
     def matched_consumer(self, stage: str) -> str | None:
         """Return the single consumer, where it needs just the element that it computes itself, and not both reduce.

@@ -363,16 +363,18 @@ def test_reductions_across_lanes(dtype: str, op: str, size: int) -> None:
     check(function([a, c], [c], body), rtol=0.1 if dtype == "float16" else 1e-4)
 
 
-def test_min_across_lanes_keeps_nan() -> None:
-    a, c = Buffer("a", (64,)), Buffer("c", (1,))
-    body = seq(
-        put(c, 0, const(5.0, "float32")), loop("i", 64, lambda i: put(c, 0, minimum(get(c, 0), get(a, i))), VECTORIZED)
-    )
-    kernel = build(emit(function([a, c], [c], body), ONE_CORE))
-    for place in (0, 17, 63):
-        values = np.ones(64, np.float32)
-        values[place] = np.nan
-        assert np.isnan(run(kernel, {"a": values})[0][0])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("size", [5, 64, 100])
+def test_min_across_lanes_keeps_nan_and_infinities(size: int, dtype: str) -> None:
+    a, c = Buffer("a", (size,), dtype), Buffer("c", (1,), dtype)
+    update = loop("i", size, lambda i: put(c, 0, minimum(get(c, 0), get(a, i))), VECTORIZED)
+    kernel = build(emit(function([a, c], [c], seq(put(c, 0, const(5.0, dtype)), update)), ONE_CORE))
+    for place in (0, 3, size // 2, size - 1):
+        for number in (np.nan, -np.nan, -np.inf, -1):
+            values = np.ones(size, dtype)
+            values[place] = number
+            np.testing.assert_array_equal(run(kernel, {"a": values})[0][0], np.dtype(dtype).type(number))
+    assert run(kernel, {"a": np.full(size, np.inf, dtype)})[0][0] == 5
 
 
 def dot(outer: int, unrolled: int, lanes: int, *, total: int | None = None) -> Function:

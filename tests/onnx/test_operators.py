@@ -223,6 +223,15 @@ def test_averages_of_windows(whole: int, ceil: int) -> None:
     check("AveragePool", inputs, count_include_pad=whole, ceil_mode=ceil, runtime=True, **options)
 
 
+@pytest.mark.parametrize("kind", ["AveragePool", "MaxPool", "LpPool"])
+@pytest.mark.parametrize("options", [{"pads": [2, 1, 0, 3]}, {"strides": [2, 1]}, {"kernel_shape": [4, 5, 3]}])
+def test_large_windows_are_combined_from_lines(kind: str, options: dict[str, Any]) -> None:
+    pytest.importorskip("onnxruntime")
+    given: dict[str, Any] = {"kernel_shape": [5, 4], **options}
+    inputs = {"x": floats(1, 2, *([7, 8, 9][-len(given["kernel_shape"]) :]))}
+    check(kind, inputs, runtime=True, opset=17, **given)
+
+
 def test_places_of_the_largest_elements() -> None:
     inputs = {"x": floats(2, 3, 5, 6)}
     options: dict[str, Any] = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}

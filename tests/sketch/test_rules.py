@@ -54,6 +54,13 @@ def test_the_sketches_are_those_of_ansor(name: str, args: tuple[int, ...], wante
     assert sorted(s.name for s in sketches(name, *args)) == sorted(wanted)
 
 
+@pytest.mark.parametrize(("stride", "tiled"), [(1, True), (2, False)])
+def test_windows_one_element_apart_are_tiled(stride: int, tiled: bool) -> None:
+    names = {s.name for s in sketches("max_pool2d", 1, 8, 20, 20, 3, stride, 0, rules="default")}
+    assert ("tile" in names) == tiled
+    assert ("rfactor(lanes)" in names) == (not tiled)
+
+
 @pytest.mark.parametrize(("name", "args", "count"), [("softmax", (16, 16), 9), ("matmul_chain", (64, 64, 64, 64), 9)])
 def test_the_choices_of_several_stages_multiply(name: str, args: tuple[int, ...], count: int) -> None:
     assert len(sketches(name, *args)) == count

@@ -82,6 +82,7 @@ def test_loops_over_rows_fill_vectors(name: str, cpu: str, register: str) -> Non
     [
         ("softmax", 512, "j.outer_m", "j.outer_m"),
         ("softmax", 2048, "j.outer_m", "j.outer_m"),
+        ("softmax", 4096, "j.outer_m", None),
         ("log_softmax", 512, "k2.outer", "k2.outer"),
         ("log_softmax", 4096, "k2.outer", "k2.outer"),
         ("layer_norm", 512, "j.outer", "k2.outer"),
@@ -92,18 +93,29 @@ def test_loops_over_rows_fill_vectors(name: str, cpu: str, register: str) -> Non
     ],
 )
 def test_single_rows_that_the_second_cache_does_not_hold_are_prefetched(
-    name: str, columns: int, loop: str, of_output: str
+    name: str, columns: int, loop: str, of_output: str | None
 ) -> None:
-    """Check the loops that fetch the next row and the row of the output."""
+    """Check the loops that fetch the next row and the row of the output, unless a pass writes it early."""
     for n, is_ahead in (16, False), (8192, True):
         task = pb.create_task(name, args=(n, columns), target=TARGET)
         shown = task.show_ir(task.space.get(0))
         assert (f"prefetch(address(X[min(i + 1, {n - 1}), {loop} * " in shown) == is_ahead
-        assert (f"prefetch(address({name}[i, {of_output} * " in shown) == is_ahead
+        assert (f"prefetch(address({name}[i, {of_output} * " in shown) == (is_ahead and of_output is not None)
         assert task.space.get(0)["rows"].val == 1 or not is_ahead
     task = pb.create_task(name, args=(8192, 512), target=TARGET)
     blocks = next(c for c in map(task.space.get, range(task.space.size)) if c["rows"].val > 1)
     assert "prefetch" not in task.show_ir(blocks)
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_kept"), [(60, False), (300, True), (1024, False), (4096, True), (16384, False)]
+)
+def test_exponentials_are_kept_in_rows_of_the_output_that_fit_the_closest_cache(columns: int, is_kept: bool) -> None:
+    for cpu, kept in ("x86-64-v3", is_kept), ("x86-64-v4", is_kept or columns == 1024):
+        target = f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu={cpu} -num-cores 1"
+        task = pb.create_task("softmax", args=(64, columns), target=target)
+        for number in range(0, task.space.size, 4):
+            assert ("power = alloc" in task.show_ir(task.space.get(number))) != kept
 
 
 @pytest.mark.parametrize(("name", "columns"), [("softmax", 8192), ("log_softmax", 16384)])
@@ -202,6 +214,11 @@ def _shifted_rows() -> list[te.Tensor]:
     return [x, te.compute((4, 8), lambda i, j: x[i, j] * total[3 - i], name="out")]
 
 
+def _overlapping_windows() -> list[te.Tensor]:
+    x, k = te.placeholder((4, 8), name="x"), te.reduce_axis((0, 3), name="k")
+    return [x, te.compute((4, 6), lambda i, j: te.sum(x[i, j + k], axis=k), name="sums")]
+
+
 def _no_reduction() -> list[te.Tensor]:
     x = te.placeholder((4, 8), name="x")
     return [x, te.compute((4, 8), lambda i, j: x[i, j] * 2, name="out")]
@@ -217,6 +234,7 @@ def _two_outputs() -> list[te.Tensor]:
     ("make", "message"),
     [
         (_column_sums, "sums reduces no rows along their last axis"),
+        (_overlapping_windows, "sums reduces no rows along their last axis"),
         (_shifted_rows, "needs several rows of a stage"),
         (_no_reduction, "nothing is reduced"),
         (_two_outputs, "total, twice is computed; give one output"),

@@ -6,6 +6,8 @@ the schedule asked for it by vectorizing a reduction loop.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from itertools import chain
 
 from pegbox.codegen.emitter import arithmetic, memory, narrow_floats
@@ -48,7 +50,7 @@ def _is_single(place: Index) -> bool:
 
 def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
     """Reduce all lanes of all chunks to one scalar: equally wide vectors meet lane by lane first."""
-    partial: dict[int, Value] = {}
+    partial: dict[int, list[Value]] = {}
     for chunk in chain.from_iterable(call_groups(frame, expr, chunks)):
         value = evaluate(frame, expr, chunk)
         count = chunk.width
@@ -57,14 +59,17 @@ def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
             ty, i1 = register(value.dtype, count), register("bool", count)
             neutral = f"splat ({register(value.dtype, 0)} {constant(identity(op, value.dtype).value, value.dtype)})"
             text = frame.op(f"select {i1} {chunk.mask}, {ty} {text}, {ty} {neutral}")
-        this = Value(text, value.dtype, count)
-        partial[count] = arithmetic.binary(frame, op, partial[count], this) if count in partial else this
-    total: Value | None = None
-    for value in partial.values():
-        lane = horizontal(frame, op, value)
-        total = lane if total is None else arithmetic.binary(frame, op, total, lane)
-    assert total is not None
-    return total
+        partial.setdefault(count, []).append(Value(text, value.dtype, count))
+    return _by_pairs(frame, op, [horizontal(frame, op, values) for values in partial.values()])
+
+
+def _by_pairs(frame: Frame, op: str, values: Sequence[Value]) -> Value:
+    """Combine values in pairs, so that few steps wait for each other."""
+    first, *rest = values
+    while rest:
+        second, *rest = rest
+        first, *rest = (*rest, arithmetic.binary(frame, op, first, second))
+    return first
 
 
 def identity(op: str, dtype: str) -> Const:
@@ -74,9 +79,12 @@ def identity(op: str, dtype: str) -> Const:
     return Const(float(value) if dtypes.is_float(dtype) else value, dtype)
 
 
-def horizontal(frame: Frame, op: str, value: Value) -> Value:
-    """Reduce the lanes of one vector."""
-    count, dtype = value.lanes, value.dtype
+def horizontal(frame: Frame, op: str, values: Sequence[Value]) -> Value:
+    """Reduce the lanes of equally wide vectors."""
+    count, dtype = values[0].lanes, values[0].dtype
+    if op in ("min", "max") and dtype in ("float32", "float64"):
+        return _extremum(frame, op, values)
+    value = _by_pairs(frame, op, values)
     ty, element, kind = register(dtype, count), register(dtype, 0), suffix(dtype, count)
     if count == 1:
         return Value(frame.op(f"extractelement {ty} {value.text}, i64 0"), dtype, 0)
@@ -89,6 +97,23 @@ def horizontal(frame: Frame, op: str, value: Value) -> Value:
     word = op if op in ("add", "mul") else f"{'u' if dtypes.is_unsigned(dtype) else 's'}{op}"
     name = f"@llvm.vector.reduce.{word}.{kind}"
     return Value(frame.op(frame.module.call(name, element, (ty, value.text))), dtype, 0)
+
+
+def _extremum(frame: Frame, op: str, values: Sequence[Value]) -> Value:
+    """Find the extremum of all lanes as if none were NaN, and beside it if one is: no step waits for a test."""
+    count, dtype, call = values[0].lanes, values[0].dtype, frame.module.call
+    ty, test, element, kind = register(dtype, count), register("bool", count), register(dtype, 0), suffix(dtype, count)
+    unordered, *more = (frame.op(f"fcmp uno {ty} {value.text}, {value.text}") for value in values)
+    for each in more:
+        unordered = frame.op(f"or {test} {unordered}, {each}")
+    is_nan = any_lane(frame, unordered, count).text
+    texts = [value.text for value in values]
+    while len(texts) > 1:
+        a, b, *texts = texts
+        texts.append(frame.op(call(f"@llvm.{op}num.{kind}", ty, (ty, a), (ty, b), flags="nnan nsz ")))
+    best = frame.op(call(f"@llvm.vector.reduce.f{op}.{kind}", element, (ty, texts[0]), flags="nnan nsz "))
+    nan = constant(math.nan, dtype)
+    return Value(frame.op(f"select i1 {is_nan}, {element} {nan}, {element} {best}"), dtype, 0)
 
 
 def _halving(frame: Frame, op: str, value: Value) -> Value:

@@ -18,6 +18,7 @@ from pegbox.loops.passes.notes import collect_notes
 from pegbox.loops.passes.partition import partition_loops
 from pegbox.loops.passes.prefetch import place_prefetches
 from pegbox.loops.passes.rolling_buffer import roll_buffers
+from pegbox.loops.passes.shared_storage import share_storage
 from pegbox.loops.passes.storage_align import align_storage
 from pegbox.loops.threads.cooperation import share_work
 from pegbox.loops.visit import realizes, replace_buffer, walk
@@ -42,7 +43,8 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     if not simple:
         func = share_work(func)
     carried = {**carrying_loops(func), **carried}
-    func = compact_buffers(flatten_blocks(lower_inits(func)), grow=not simple, carried=carried)
+    func = share_storage(flatten_blocks(lower_inits(func)), notes.homes)
+    func = compact_buffers(func, grow=not simple, carried=carried)
     func = drop_guards(place_prefetches(func))
     func = double_buffers(align_storage(func, notes, strict=not simple), notes, strict=not simple)
     func = hoist_tests(func)

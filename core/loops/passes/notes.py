@@ -2,7 +2,8 @@
 
 Block annotations: ("buffer_dim_align", ((buffer index, axis, factor, offset), ...)) and ("double_buffer_scope", buffer
 index), as in TVM. The passes `storage_align` and `double_buffer` act on the notes. ("rolling_buffer", buffer index)
-is taken by a pass that runs before: see `rolling_buffer`. Passes between make other buffers,
+is taken by a pass that runs before: see `rolling_buffer`. ("stored_in", output's name) speaks of the only buffer that a
+block writes, see `shared_storage`. Passes between make other buffers,
 which keep their names: notes are by name. They count dimensions from the end, because some passes put others in front.
 """
 
@@ -20,14 +21,19 @@ from pegbox.loops.visit import common_path, paths, realizes
 ALIGN = "buffer_dim_align"
 DOUBLE = "double_buffer_scope"
 ROLLING = "rolling_buffer"
+STORED = "stored_in"
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """The notes on buffers, by name: strides, as (dimension, factor, offset), and the buffers to be doubled."""
+    """The notes on buffers, by name: strides, as (dimension, factor, offset), the buffers to be doubled, and outputs.
+
+    homes: the output that holds a buffer's elements.
+    """
 
     alignments: Mapping[str, Sequence[tuple[int, int, int]]]
     doubles: Sequence[str]
+    homes: Mapping[str, str]
 
 
 def collect_notes(func: Function) -> Notes:
@@ -38,6 +44,7 @@ def collect_notes(func: Function) -> Notes:
     """
     alignments: dict[Buffer, dict[tuple[int, int, int], None]] = {}
     doubles: dict[Buffer, None] = {}
+    homes: dict[Buffer, str] = {}
     for realize in realizes(func.body):
         for key, value in realize.block.annotations:
             if key == ALIGN:
@@ -54,13 +61,18 @@ def collect_notes(func: Function) -> Notes:
                     )
                 if any(x.extent > 1 for x in common):
                     doubles[buffer] = None
+            elif key == STORED:
+                homes[noted_buffer(realize.block, key, 0)] = str(value)
     for key, buffer in (*((ALIGN, b) for b in alignments), *((DOUBLE, b) for b in doubles)):
+        if buffer in homes:
+            raise LoweringError(f"{key} of {buffer.name}: it is stored in {homes[buffer]}; take one of the notes off")
         if buffer in func.params:
             raise LoweringError(
                 f"{key} of {buffer.name}: it is a parameter, whose layout the caller decides; take the note off, or "
                 "cache_read or cache_write it first"
             )
-    return Notes({b.name: list(asked) for b, asked in alignments.items()}, [b.name for b in doubles])
+    strides = {b.name: list(asked) for b, asked in alignments.items()}
+    return Notes(strides, [b.name for b in doubles], {b.name: home for b, home in homes.items()})
 
 
 def has_alignment(realize: BlockRealize, buffer: Buffer) -> bool:

@@ -14,7 +14,7 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute
 from pegbox.loops.access.region import reads_and_writes
 from pegbox.loops.nodes import Annotation, Block, BlockRealize, Store
-from pegbox.loops.passes.notes import ALIGN, DOUBLE, ROLLING
+from pegbox.loops.passes.notes import ALIGN, DOUBLE, ROLLING, STORED
 from pegbox.loops.visit import iter_ranges, map_exprs
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.analysis.checks import check_only_writer
@@ -26,6 +26,9 @@ from pegbox.schedule.state.handles import BlockRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree, with_allocs
+
+_OF_BUFFERS = (ALIGN, DOUBLE, ROLLING, STORED)
+"""The notes about what a block writes."""
 
 
 @primitive
@@ -173,8 +176,8 @@ def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
 
 def _notes(producer: BlockRealize, consumer: BlockRealize) -> tuple[Annotation, ...]:
     """Return the producer's notes, but those about the written buffer from the block that wrote it."""
-    kept = tuple(note for note in producer.block.annotations if note[0] not in (ALIGN, DOUBLE, ROLLING))
-    return (*kept, *(note for note in consumer.block.annotations if note[0] in (ALIGN, DOUBLE, ROLLING)))
+    kept = tuple(note for note in producer.block.annotations if note[0] not in _OF_BUFFERS)
+    return (*kept, *(note for note in consumer.block.annotations if note[0] in _OF_BUFFERS))
 
 
 def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store]:

@@ -44,6 +44,7 @@ _OF_A_STAGE: Sequence[_Phase] = (
     {"set_store_predicate": stage_threads.replay_store_predicate},
     {"storage_align": stage_storage.replay_storage_align},
     {"double_buffer": stage_storage.replay_double_buffer},
+    {"store_in": stage_storage.replay_store_in},
 )
 """The further phases of a stage."""
 

@@ -44,6 +44,7 @@ class Stage(StageBase):
     compute_root = stage_attach.compute_root
     set_scope = stage_storage.set_scope
     storage_align = stage_storage.storage_align
+    store_in = stage_storage.store_in
     double_buffer = stage_storage.double_buffer
     rolling_buffer = stage_storage.rolling_buffer
     transform_layout = stage_storage.transform_layout

@@ -1,4 +1,4 @@
-"""Stage methods for storage: set_scope, storage_align, double_buffer, rolling_buffer; transform_layout is refused."""
+"""Stage methods for storage: where and how values are kept; transform_layout is refused."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NoReturn
 from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
+from pegbox.loops.passes.notes import STORED
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.schedule import LoopRef
 from pegbox.schedule.state.buffers import check_scope
@@ -94,6 +95,45 @@ def rolling_buffer(stage: StageBase) -> None:
 
 
 @te_method
+def store_in(stage: StageBase, output: StageBase) -> None:
+    """Keep the stage's values in an output, each at the element that is computed from it.
+
+    Before `s[P].store_in(s[B])`::
+
+        for i in range(8):
+            P = alloc(float32[16], global)
+            for j in range(16):
+                P[j] = exp(A[i, j])
+            ...
+            for j in range(16):
+                B[i, j] = P[j] * s[0]
+
+    After::
+
+        for i in range(8):
+            for j in range(16):
+                B[i, j] = exp(A[i, j])
+            ...
+            for j in range(16):
+                B[i, j] = B[i, j] * s[0]
+
+    Raises:
+        ScheduleError: the stage is an output, or the other stage is none, does not read it, or has other shapes or
+            types.
+        LoweringError: when lowered: the output's element needs others than its own, or is not the last that needs it,
+            or an iteration of the loops around would overwrite elements of another one.
+    """
+    _check_own(stage, "its values are there")
+    if not isinstance(output, StageBase) or not output.is_output:
+        raise ScheduleError(f"{value_text(output)} is not an output's stage", "give one, as s[B]")
+    (own, *more), target = stage.op.outputs, output.op.outputs[0]
+    if more or own not in output.op.inputs or (own.shape, own.dtype) != (target.shape, target.dtype):
+        problem = f"{output.op.name} is not computed from {stage.op.name} element by element"
+        raise ScheduleError(problem, "store only a stage with the same axes and type there")
+    record(stage, ("store_in",), "store_in", output)
+
+
+@te_method
 def transform_layout(stage: StageBase, mapping_function: object) -> NoReturn:
     """Refused: `tir.Schedule` has it.
 
@@ -138,6 +178,11 @@ def replay_double_buffer(replay: ReplayState, stage: StageBase, step: Step) -> N
     if not isinstance(stage.attach, At):
         raise ScheduleError(f"double_buffer: {stage.op.name} is made once, whole", "compute_at a loop of its consumer")
     replay.sch.annotate(replay.block(stage), "double_buffer_scope", 0)
+
+
+def replay_store_in(replay: ReplayState, stage: StageBase, step: Step) -> None:
+    (output,) = step.args
+    replay.sch.annotate(replay.block(stage), STORED, output.op.outputs[0].name)
 
 
 def replay_rolling_buffer(replay: ReplayState, stage: StageBase, step: Step) -> None:

@@ -31,13 +31,32 @@ def _pooled(
     ):
         after.append(max(high, (n - 1) * s + d * (k - 1) + 1 - e - low))
     around = padded(x, (0, 0, *windows.before), (0, 0, *after), fill)
-    over = [te.reduce_axis((0, k), name=f"r{d}") for d, k in enumerate(windows.kernel)]
+    dims = list(range(len(counts)))
+    groups = [[d] for d in reversed(dims)] if _is_of_lines(windows) else [dims]
+    made = around
+    for group in groups:
+        made, map_ = _combined(node.kind, made, windows, counts, group, combine, map_), lambda e: e
+    return made, windows, counts
+
+
+def _is_of_lines(windows: Windows) -> bool:
+    """Decide whether windows are combined faster from lines than from elements: large ones that overlap."""
+    overlap = all(k > s for k, s in zip(windows.kernel, windows.strides, strict=True))
+    return overlap and 3 * sum(windows.kernel) < 2 * math.prod(windows.kernel)
+
+
+def _combined(
+    name: str, x: te.Tensor, windows: Windows, counts: tuple[int, ...], dims: list[int], combine: Any, map_: Any
+) -> te.Tensor:
+    """Combine the elements of windows along some dimensions."""
+    over = {d: te.reduce_axis((0, windows.kernel[d]), name=f"r{d}") for d in dims}
+    shape = [counts[d] if d in over else extent for d, extent in enumerate(x.shape[2:])]
 
     def element(n: Any, c: Any, *at: Any) -> Any:
-        places = [i * s + r * d for i, s, r, d in zip(at, windows.strides, over, windows.dilations, strict=True)]
-        return combine(map_(around(n, c, *places)), axis=over)
+        places = [i * windows.strides[d] + over[d] * windows.dilations[d] if d in over else i for d, i in enumerate(at)]
+        return combine(map_(x(n, c, *places)), axis=list(over.values()))
 
-    return computed((*x.shape[:2], *counts), element, name=node.kind), windows, counts
+    return computed((*x.shape[:2], *shape), element, name=name)
 
 
 @operator("MaxPool")

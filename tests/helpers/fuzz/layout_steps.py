@@ -11,7 +11,7 @@ from pegbox.expr.nodes import Buffer, Const, Expr, Select, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import Block, Store
 from pegbox.loops.passes import lower_function
-from pegbox.loops.passes.notes import DOUBLE
+from pegbox.loops.passes.notes import DOUBLE, STORED
 from pegbox.loops.visit import realizes
 from pegbox.schedule import Schedule
 
@@ -258,11 +258,11 @@ def check_notes(sch: Schedule) -> None:
         ScheduleError: it cannot.
     """
     notes = [key for r in realizes(sch.func.body) for key, _ in r.block.annotations]
-    if DOUBLE in notes or "buffer_dim_align" in notes:
+    if not {DOUBLE, STORED, "buffer_dim_align"}.isdisjoint(notes):
         try:
             lower_function(sch.func)
         except LoweringError as error:
-            if not any(word in str(error) for word in ("double_buffer", "storage_align")):
+            if not any(word in str(error) for word in ("double_buffer", "storage_align", "is stored in")):
                 raise
             raise ScheduleError(str(error)) from error
 
@@ -274,5 +274,5 @@ def drop_bad_notes(sch: Schedule) -> None:
     except ScheduleError:
         for realize in list(realizes(sch.func.body)):
             for key, _ in realize.block.annotations:
-                if key in (DOUBLE, "buffer_dim_align"):
+                if key in (DOUBLE, STORED, "buffer_dim_align"):
                     sch.unannotate(realize.block.name, key)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fuzz.inlining import too_large
-from fuzz.te_storage_steps import double_buffer, rolling_buffer, set_scope, storage_align
+from fuzz.te_storage_steps import double_buffer, rolling_buffer, set_scope, storage_align, store_in
 from fuzz.te_thread_steps import bind, env_threads, share, store_predicate
 from fuzz.tensor_steps import tensorize_te
 from pegbox.compute.axis import IterVar
@@ -219,7 +219,7 @@ TE_STEPS: list[TEStep] = [
     compute_at, compute_at, compute_at, compute_inline, compute_root, cache_write, cache_read, rfactor, create_group,
     bind, bind, share, env_threads, store_predicate, pragma_kind, prefetch, prefetch, fuse_list, chain, inline_all,
     set_scope, storage_align, double_buffer, double_buffer, rolling_buffer, rolling_buffer, tensorize_te,
-    merge, merge,
+    merge, merge, store_in, store_in,
 ]  # fmt: skip
 
 

@@ -35,6 +35,13 @@ def double_buffer(s: TESchedule, rng: random.Random) -> None:
     s[copy].double_buffer()
 
 
+def store_in(s: TESchedule, rng: random.Random) -> None:
+    """Mostly of a stage that an output reads."""
+    output = rng.choice([stage for stage in s.stages if stage.is_output])
+    read = [stage for stage in s.stages if any(t in output.op.inputs for t in stage.op.outputs)]
+    rng.choice(read or s.stages).store_in(output)
+
+
 def rolling_buffer(s: TESchedule, rng: random.Random) -> None:
     """Mostly of a stage that is attached, or that is attached to tiles of one of its readers now."""
     attached = [stage for stage in s.stages if isinstance(stage.attach, At)]

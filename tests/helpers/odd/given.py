@@ -422,6 +422,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "Stage.merge.loop": lambda w: B.op.axis[0],
     "Stage.merge.other": lambda w: w.s[C],
     "Stage.merge.other_loop": lambda w: C.op.axis[0],
+    "Stage.store_in.output": lambda w: w.s[C],
     "Task.reference.inputs": lambda w: w.arrays[:1],
     "TESchedule.outputs": lambda w: [D.op],
     "TESchedule.append_epilogue.epilogue": lambda w: _EPILOGUE,
