@@ -46,10 +46,11 @@ _WAITING = 24.0  # more, shared by the rows of a tile, if these are few and wait
 _FEW_CHAINS = 4  # the rows of a tile that no longer wait
 _RESCALING = 8.0  # of rescaling a vector of the output after a block of keys
 _RECURRENCE = 60.0  # of computing the factors for that
-_PACKING = 6.0  # of packing a vector of values
+_PACKING = 6.0  # of packing a vector of keys or values
 _TILE = 1.0  # of the ends of a register tile
 _ADDING_LANES = 4  # of adding up the lanes of a score
 _STEP = 0.02 * LATENCY  # of a step's own instructions: large tiles have fewer steps
+_SCARCE = 0.8  # more, if a step has few accumulators: measured on a Zen 4, where 10 of AVX2 are at 92% of the peak
 _CROWDING = 0.0006  # of the square of the accumulators: tiles that leave some registers are preferred
 _OVERLAP = 0.75  # the part of a narrow tile's waiting during which its neighbours compute
 
@@ -86,6 +87,7 @@ class Blocks:
 def declare(cfg: pb.TemplateConfig, p: Attention) -> None:
     """Declare the knobs; the first value of each is good without a search."""
     ways = [DOT, PACKED] if 1 < p.rows <= _FEW_ROWS else [DOT] if p.rows == 1 else [PACKED]
+    ways.sort(key=lambda way: _first(p, way == PACKED).time)
     if len(ways) > 1:
         cfg.define_knob("keys", ways)
     first = _first(p, ways[0] == PACKED)
@@ -105,8 +107,9 @@ def declare(cfg: pb.TemplateConfig, p: Attention) -> None:
 
 
 class _First(NamedTuple):
-    """The values that a search begins with."""
+    """The values that a search begins with, and their estimated time."""
 
+    time: float
     mr: int
     vectors: int
     columns: int
@@ -118,6 +121,7 @@ class _First(NamedTuple):
 def _first(p: Attention, packed: bool) -> _First:
     """Choose the values with the least estimated time; among equals, small blocks of wide tiles."""
     found = []
+    packing = _packing(p, -(-p.n_k // p.lanes) * p.lanes, p.d) if packed else 0.0
     keys, columns = (_widths(-(-extent // p.lanes)) for extent in (p.n_k, p.d_v))
     for mr in _ROWS:
         if mr > p.rows or not _fits(p, mr, 1):
@@ -128,10 +132,10 @@ def _first(p: Attention, packed: bool) -> _First:
                 size = _keys(p, block, _step(p, v, packed=packed))
                 near = [n for n in tiles if n == 1 or _is_near(p, mr * n, size)]
                 softmax, n = min((_softmax(p, mr, n, size, keeps=c * p.lanes < p.d_v), n) for n in near)
-                total = _products(p, mr, c) + _scores(p, mr, v, size, packed=packed) + softmax
+                total = packing + _products(p, mr, c) + _scores(p, mr, v, size, packed=packed) + softmax
                 found.append((total, mr * n, -v, -c, mr, n, block))
-    _, _, v, c, mr, n, block = min(found)
-    return _First(mr, -v, -c, n, block)
+    time, _, v, c, mr, n, block = min(found)
+    return _First(time, mr, -v, -c, n, block)
 
 
 def _best_columns(p: Attention, mr: int, columns: list[int]) -> set[int]:
@@ -151,7 +155,8 @@ def _streams(p: Attention, keys: int) -> bool:
 
 def _step_cost(rows: int, vectors: int) -> float:
     """Prefer tiles that leave some registers, and have a few accumulators more than needed."""
-    return step_cost(rows, vectors) + _STEP + _CROWDING * (rows * vectors) ** 2
+    waiting = _SCARCE if rows * vectors < 1.5 * LATENCY else 0.0
+    return step_cost(rows, vectors) + waiting + _STEP + _CROWDING * (rows * vectors) ** 2
 
 
 def _row_tiles(p: Attention, mr: int) -> list[tuple[int, int]]:
@@ -168,10 +173,15 @@ def _products(p: Attention, mr: int, columns: int) -> float:
         # The second tile has no more vectors than are left.
         partial = _UNEVEN * -(-p.d_v // p.lanes) / (2 * columns)
     steps = partial * _seen(p, 1) * whole
-    packing = 0.0 if p.reads_values(columns) else _PACKING * p.n_k * -(-p.d_v // p.lanes) / p.group
+    packing = 0.0 if p.reads_values(columns) else _packing(p, p.n_k, p.d_v)
     return packing + sum(
         count * (steps * _step_cost(rows, columns) + whole * _TILE) for rows, count in _row_tiles(p, mr)
     )
+
+
+def _packing(p: Attention, count: int, width: int) -> float:
+    """Estimate the time of packing so many keys or values, of `width` elements, which all products with them share."""
+    return _PACKING * count * -(-width // p.lanes) / (1 if p.is_folded else p.group)
 
 
 def _scores(p: Attention, mr: int, vectors: int, keys: int, *, packed: bool) -> float:
@@ -183,7 +193,8 @@ def _scores(p: Attention, mr: int, vectors: int, keys: int, *, packed: bool) -> 
         # A narrow tile has few accumulators, but those of its neighbours are in flight, too.
         last = _step_cost(rows, rest) - _OVERLAP * (step_cost(rows, rest) - rows * rest) if rest else 0.0
         total += count * (depth * (whole * _step_cost(rows, vectors) + last) + (whole + (rest > 0)) * _TILE)
-    return total * _seen(p, keys) / keys
+    seen = _seen(p, keys) if packed else min(_seen(p, keys), p.n_k)  # no lanes of keys to fill
+    return total * seen / keys
 
 
 def _softmax(p: Attention, mr: int, tiles: int, keys: int, *, keeps: bool) -> float:

@@ -19,6 +19,9 @@ from pegbox.space.digits import Digits
 
 Rows: TypeAlias = npt.NDArray[np.intp]
 
+REMEMBERED = 1 << 16
+"""The most answers of rows whose classes are remembered."""
+
 
 @dataclass(eq=False)
 class Leaf:
@@ -61,6 +64,8 @@ class Classes:
         self._root: Leaf | NodeQuestion | None = None
         self._questions: dict[int, None] = {}
         self._plan: Evaluation | None = None
+        self._asked = np.empty(0, dtype=np.intp)
+        self._numbers: dict[bytes, int] = {}  # of classes, by a row's answers to all questions
 
     def add(self, guards: Mapping[int, int], nodes: tuple[int, ...] | None, row: Digits) -> Leaf:
         """Add a class from the questions of a run, with their answers, and the nodes that describe it.
@@ -100,13 +105,18 @@ class Classes:
 
     def of(self, digits: Digits) -> Rows:
         """Find the numbers of the classes of rows, digits of shape (knobs, rows); -1 if a class is not known yet."""
-        found = np.full(digits.shape[1], -1, dtype=np.intp)
-        if self._plan is None:
-            self._plan = Evaluation(self.graph, tuple(self._questions))
+        if self._plan is None or len(self._numbers) > REMEMBERED:
+            questions = list(self._questions)
+            self._plan = Evaluation(self.graph, questions)
+            self._asked = self._plan.place[questions]
+            self._numbers = {}
         answers = self._plan(digits)
-        if self._root is not None:
-            for rows, number in self._walk(self._root, np.arange(digits.shape[1]), answers, self._plan.place):
+        keys = [row.tobytes() for row in np.ascontiguousarray(answers[self._asked].T)]
+        found = np.array([self._numbers.get(key, -1) for key in keys], dtype=np.intp)
+        if self._root is not None and len(left := np.flatnonzero(found < 0)):
+            for rows, number in self._walk(self._root, left, answers, self._plan.place):
                 found[rows] = number
+                self._numbers |= {keys[row]: number for row in rows.tolist()}
         return found
 
     def _walk(self, tree: Leaf | NodeQuestion, rows: Rows, answers: Floats, place: Rows) -> Iterator[tuple[Rows, int]]:

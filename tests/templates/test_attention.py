@@ -252,6 +252,21 @@ def test_the_first_configuration_fills_the_registers(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", [AVX2, "llvm -mcpu=x86-64-v4 -num-cores 1"])
+def test_keys_are_packed_at_first_if_enough_rows_share_them(target: str) -> None:
+    def first(n_q: int, n_k: int) -> str:
+        return str(pb.create_task("attention", args=(1, 4, n_q, n_k, 64), target=target).space.get(0)["keys"].val)
+
+    assert first(16, 2048) == "packed"
+    assert first(4, 2048) == first(5, 5) == "dot"
+
+
+def test_the_first_tile_has_more_accumulators_than_hide_the_latency() -> None:
+    """Five rows would divide 777 with fewer left over, but 10 accumulators of AVX2 keep no core busy."""
+    config = pb.create_task("attention", args=(1, 2, 777, 777, 128), target=AVX2).space.get(0)
+    assert config["mr"].val * config["vectors"].val >= 12
+
+
+@pytest.mark.parametrize("target", [AVX2, "llvm -mcpu=x86-64-v4 -num-cores 1"])
 @pytest.mark.parametrize("n_k", [1, 40, 129, 1024, 5000])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_first_configuration_is_valid_for_any_number_of_rows(target: str, n_k: int, dtype: str) -> None:
