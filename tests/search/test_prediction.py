@@ -109,6 +109,28 @@ def test_programs_with_masked_updates_in_memory_come_last(monkeypatch: pytest.Mo
     assert doomed == sorted(doomed)
 
 
+def test_programs_that_update_long_rows_by_narrow_vectors_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of 24 floats are updated by 2 to 24 at a time; half a vector of AVX2 has four."""
+    monkeypatch.setattr(prediction, "shipped_model", lambda: lambda rows: np.zeros(len(rows)))
+
+    @pb.template("maxima")
+    def maxima(cfg: Any) -> Any:
+        x = te.placeholder((9, 24), name="X")
+        over = te.reduce_axis((0, 9), name="r")
+        y = te.compute((24,), lambda c: te.max(x[over, c], axis=over), name="Y")
+        cfg.define_knob("width", [2, 3, 4, 8, 12, 24])
+        s = te.create_schedule(y.op)
+        outer, inner = s[y].split(y.op.axis[0], factor=cfg["width"].val)
+        s[y].reorder(outer, *y.op.reduce_axis, inner)
+        s[y].vectorize(inner)
+        return s, [x, y]
+
+    task = pb.create_task(maxima, target=TARGET)
+    found = list(predicted_configs(task))
+    assert {config["width"].val for config in found[-2:]} == {2, 3}
+    assert [prediction.is_doomed(task, config) for config in found] == [False] * 4 + [True] * 2
+
+
 def test_programs_of_long_straight_code_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search refuses to compile them, too."""
     task = product(61, 67, 71)

@@ -23,7 +23,7 @@ from pegbox.codegen.program import MOST_STRAIGHT, Program
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import REFUSED, CompileError, PegboxError, RecordError
 from pegbox.features import ProgramFeatures, program_features
-from pegbox.features.masked_update import has_masked_update
+from pegbox.features.memory_updates import has_masked_update, has_narrow_update
 from pegbox.output import write_file
 from pegbox.records.library import SHIPPED
 from pegbox.search.models.experience import rounded
@@ -204,7 +204,8 @@ def _promising_program(task: Task, config: Config) -> Program | None:
 
     try:
         program = task.lowered(config)
-        if has_masked_update(program, task.target.vector_bits // 8):
+        vector_bytes = task.target.vector_bits // 8
+        if has_masked_update(program, vector_bytes) or has_narrow_update(program, vector_bytes):
             return None
         emitted = emit(program, task.target)
     except PegboxError:

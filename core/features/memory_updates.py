@@ -1,9 +1,10 @@
-"""Masked updates in memory: a fault of lowered programs that features of their loops don't show."""
+"""Slow updates in memory, `x[i] += ...` by vectors: faults of programs that a model of their loops does not see."""
 
 from __future__ import annotations
 
 from collections.abc import Set
 
+from pegbox.expr.affine import linear
 from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
 from pegbox.expr.visit import loads
@@ -32,13 +33,33 @@ def has_masked_update(program: Function, vector_bytes: int) -> bool:
     )
 
 
-def _updates(body: Stmt, buffers: Set[Buffer]) -> bool:
+def has_narrow_update(program: Function, vector_bytes: int) -> bool:
+    """Check if a lowered program updates less than half a vector at a time in long rows of an array in memory.
+
+    Half vectors may be the best, where rows end soon. Narrower ones leave most of the machine idle. In registers they
+    may be the columns of a tile.
+    """
     return any(
-        isinstance(each, Store)
-        and each.buffer in buffers
-        and any(load.buffer is each.buffer for load in loads(each.value))
-        for each in walk(body)
+        loop.extent * nbytes(store.buffer.dtype) * 2
+        < vector_bytes
+        <= store.buffer.shape[-1] * nbytes(store.buffer.dtype)
+        for loop in walk(program.body)
+        if isinstance(loop, For) and loop.kind is ForKind.VECTORIZED
+        for store in walk(loop.body)
+        if isinstance(store, Store)
+        and store.buffer.scope != "local"
+        and store.indices
+        and linear(store.indices[-1]).coefficient(loop.var) == 1
+        and _is_update(store)
     )
+
+
+def _updates(body: Stmt, buffers: Set[Buffer]) -> bool:
+    return any(isinstance(each, Store) and each.buffer in buffers and _is_update(each) for each in walk(body))
+
+
+def _is_update(store: Store) -> bool:
+    return any(load.buffer is store.buffer for load in loads(store.value))
 
 
 def _ends_inside(buffer: Buffer, vector_bytes: int) -> bool:
