@@ -37,6 +37,7 @@ from pegbox.tuners.surrogates.design import informative_places
 from pegbox.tuners.surrogates.gaussian_process import (
     DIGITS,
     EXACT,
+    LENGTH,
     NOISE,
     GaussianProcess,
     Posterior,
@@ -60,8 +61,13 @@ KNOBS_GROWTH = 8
 """`GROWTH` where there are no programs: nothing waits for a batch, so that the first ones have a single member."""
 
 IMPROVING = 64
-"""The number of trials until which these batches are chosen by the expected improvement: a single member cannot be both
-careful and bold. Later batches have members of both kinds, which is better by then."""
+"""The number of trials until which batches are chosen by the expected improvement, as members are too few to be careful
+and bold. Later batches have members of both kinds, which is better by then. It is better from the start where there is
+experience, and where there are ranges."""
+
+PROGRAM_LENGTH = 1.0
+"""The prior's median of length scales where there are programs and no experience: times of programs are smoother in
+their features than most functions in their arguments. So the first trials are spread further."""
 
 SHORTLIST = 1024
 """The most candidates whose variance is computed, those with the best means: it costs as much as a hundred means."""
@@ -106,7 +112,7 @@ class BayesOptions:
     """
 
     batch_size: int = 8
-    num_warmup: int = 8
+    num_warmup: int = 6
     candidates: int = 256
     relatives: int = 144
     classes: int | None = None
@@ -156,6 +162,7 @@ class BayesTuner(LearnedTuner):
         self._tuned = 0
         self._begun = False
         self._numbers = program is None and any(line is not None for line in self._space.structure.lines)
+        self._length = LENGTH if program is None or priors else PROGRAM_LENGTH
         self._pending: set[Config] = set()
 
     @property
@@ -241,7 +248,7 @@ class BayesTuner(LearnedTuner):
         inputs = self._inputs_of(sample)
         tried = np.unique(visited.rows, axis=0)
         rows = np.concatenate([tried, sample[visited.fresh(sample)]])
-        covariance = GaussianProcess(inputs.groups).covariance(inputs(rows))
+        covariance = GaussianProcess(inputs.groups, length=self._length).covariance(inputs(rows))
         places = informative_places(covariance, n, noise=math.exp(NOISE.mean), known=len(tried))
         return visited.configs(visited.filled(rows[places], n, self._rng))
 
@@ -277,7 +284,7 @@ class BayesTuner(LearnedTuner):
         return batch, -np.concatenate([posterior.mean[chosen], process.mean(inputs(batch[len(chosen) :]))])
 
     def _chosen(self, posterior: Posterior, n: int, least: float) -> Places:
-        if self._table.program_columns is None and not self._numbers and len(self._history) < IMPROVING:
+        if not self._has_priors and not self._numbers and len(self._history) < IMPROVING:
             return improving_batch(posterior, n, least)
         careful = not self._numbers or self._rng.random() < CAREFUL
         return optimistic_batch(posterior, n, self._rng, boldness=self._options.boldness, careful=careful)
@@ -286,7 +293,7 @@ class BayesTuner(LearnedTuner):
         """Fit the process on the trials that it remembers; its parameters only when there are a tenth more."""
         if self._process is None:
             noise = EXACT if self._numbers else NOISE
-            self._process = GaussianProcess(inputs.groups, trends=inputs.trends, noise=noise)
+            self._process = GaussianProcess(inputs.groups, trends=inputs.trends, noise=noise, length=self._length)
         best = np.argsort(self._history.costs, kind="stable")[: self._options.memory // 2]
         others = np.setdiff1d(np.arange(len(self._history)), best)
         kept = np.sort(np.concatenate([best, others[-(self._options.memory - len(best)) :]]))

@@ -77,7 +77,7 @@ def test_batches_are_small_at_first_and_grow() -> None:
 
 def test_without_programs_batches_begin_with_one() -> None:
     sizes = batch_sizes(BayesTuner(matmul_space()), 24)
-    assert sizes[:10] == [8, *[1] * 8, 2]
+    assert sizes[:12] == [6, *[1] * 10, 2]
     assert sizes[1:] == sorted(sizes[1:])
 
 
@@ -94,7 +94,7 @@ def test_the_first_ones_are_spread_over_the_space() -> None:
         grid = np.stack(np.meshgrid(range(32), range(32)), axis=-1).reshape(-1, 2)
         return float(np.linalg.norm(grid[:, None] - rows[None], axis=2).min(axis=1).max())
 
-    spread = [farthest(rows_of(BayesTuner(space, seed=seed).ask(8))) for seed in range(8)]
+    spread = [farthest(rows_of(BayesTuner(space, seed=seed, num_warmup=8).ask(8))) for seed in range(8)]
     random = [farthest(space.sample(8, np.random.default_rng(seed))) for seed in range(8)]
     assert max(spread) < np.median(random)
 
@@ -102,7 +102,7 @@ def test_the_first_ones_are_spread_over_the_space() -> None:
 def test_the_first_ones_keep_away_from_those_that_were_measured() -> None:
     space = ConfigSpace()
     space.define_knob("a", range(64))
-    tuner = BayesTuner(space, seed=0)
+    tuner = BayesTuner(space, seed=0, num_warmup=8)
     known = [space.config([digit]) for digit in range(28, 36, 2)]
     tuner.tell(known, [result_of(1.0 + number) for number in range(len(known))])
     proposed = sorted(config.digits[0] for config in tuner.ask(8))
@@ -289,6 +289,27 @@ def test_the_first_batches_have_a_random_share_in_case_experience_is_wrong() -> 
     assert np.mean([cost > 40 for cost in costs]) > 0.1
 
 
+def test_the_first_batches_have_the_largest_improvement_only_without_experience(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Count the trials before the first batch with careful and bold members."""
+
+    def first(**given: Any) -> int:
+        space, trials = wide_space(), list[int]()
+
+        def noted(*args: Any, **options: Any) -> Any:
+            trials.append(len(tuner._history))
+            return optimistic_batch(*args, **options)
+
+        monkeypatch.setattr("pegbox.tuners.bayes.optimistic_batch", noted)
+        tuner = BayesTuner(space, seed=0, program=Digit(space), **given)
+        searched(tuner, space, trials=80, cost=bowl)
+        return trials[0]
+
+    assert 64 <= first() < 72
+    assert first(experience=knowing) < 8
+
+
 def test_where_everything_fails_experience_is_left_alone() -> None:
     space, later = wide_space(), []
     for seed in range(6):
@@ -370,7 +391,7 @@ def test_it_reports_its_model_and_scores_what_it_has_not_seen() -> None:
     searched(tuner, space, trials=48)
     report = tuner.model_report()
     assert report is not None
-    assert report.trials == 40
+    assert report.trials == 42  # less those that are spread
     unseen = [space.config(row) for row in space.sample(300, np.random.default_rng(9)).tolist()]
     costs = np.array([matmul_cost(config) for config in unseen])
     scores = tuner.score(unseen)

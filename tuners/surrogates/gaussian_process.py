@@ -25,7 +25,7 @@ Groups: TypeAlias = Places
 LENGTH, LENGTH_SPREAD = 0.5, 0.8
 """Prior of a length scale: median, and the standard deviation of the logarithm. The median grows with the root of
 their number, because distances do (Hvarfner et al., "Vanilla Bayesian Optimization Performs Great in High Dimensions",
-ICML 2024)."""
+ICML 2024, whose median is four times the root)."""
 
 
 class NoisePrior(NamedTuple):
@@ -201,12 +201,13 @@ class GaussianProcess:
         groups: for each column the number of its length scale.
         trends: so many columns after those are trends, standardised, and the targets are expected to grow with them.
         noise: the prior of the logarithm of the noise's share.
+        length: the prior's median of a length scale, for one group.
     """
 
-    def __init__(self, groups: Groups, *, trends: int = 0, noise: NoisePrior = NOISE) -> None:
+    def __init__(self, groups: Groups, *, trends: int = 0, noise: NoisePrior = NOISE, length: float = LENGTH) -> None:
         self._groups, self._trends = groups, trends
         count = int(groups.max(initial=-1)) + 1
-        self._middle = np.append(np.full(count, math.log(LENGTH * math.sqrt(max(1, count)))), noise.mean)
+        self._middle = np.append(np.full(count, math.log(length * math.sqrt(max(1, count)))), noise.mean)
         self._spread = np.append(np.full(count, LENGTH_SPREAD), noise.spread)
         self._bounds = [LENGTH_BOUNDS] * count + [(noise.least, MOST_NOISE)]
         self.parameters: Floats = self._middle
