@@ -21,7 +21,7 @@ _ALIAS = 4096
 """The bytes between elements that go to the same places of the first cache."""
 
 _TOGETHER = (4, 5, 3, 2, 1)
-"""The vectors of a row whose exponentials are computed together; 4 are as many as registers hold."""
+"""The numbers of vectors of a row whose exponentials may be computed together, best first: registers hold four."""
 
 
 def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -> te.TESchedule:
@@ -187,9 +187,9 @@ def _schedule_tops(p: Attention, blocks: Blocks, stage: te.Stage, scores: te.Sta
 
 
 def _schedule_weights(p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
-    """Schedule the weights and their sums, some vectors at a time, which don't wait for each other; return their loop.
+    """Schedule the weights and their sums, several independent vectors at a time; return their loop.
 
-    Between the steps of products they are those of a tile's rows, else those of one row, which need fewer registers.
+    Between the steps of products these are vectors of a tile's rows, else of one row, which needs fewer registers.
     """
     weight, totals = s[of.weight], s[of.totals]
     t, b, x, i, lanes = totals.op.axis

@@ -50,7 +50,7 @@ _PACKING = 6.0  # of packing a vector of keys or values
 _TILE = 1.0  # of the ends of a register tile
 _ADDING_LANES = 4  # of adding up the lanes of a score
 _STEP = 0.02 * LATENCY  # of a step's own instructions: large tiles have fewer steps
-_SCARCE = 0.8  # more, if a step has few accumulators: measured on a Zen 4, where 10 of AVX2 are at 92% of the peak
+_SCARCE = 0.8  # more, if a step has few accumulators: measured on a Zen 4, where 10 of AVX2 reach 92% of the peak
 _CROWDING = 0.0006  # of the square of the accumulators: tiles that leave some registers are preferred
 _OVERLAP = 0.75  # the part of a narrow tile's waiting during which its neighbours compute
 

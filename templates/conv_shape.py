@@ -24,7 +24,7 @@ USUAL_WEIGHTS = {"NCHW": "OIHW", "NHWC": "OHWI"}
 
 _WIDE_BITS, _HALF_OF_WIDE = 512, 1.08
 """The bits of a vector whose halves can be computed two at a time, and the time of both relative to that of the whole.
-Those of other vectors take as long as the whole each."""
+Half of a narrower vector takes as long as the whole."""
 
 Steps: TypeAlias = int | Sequence[int]
 """A number, or a pair (rows, columns); of zeros around the input also (top, left, bottom, right)."""

@@ -202,7 +202,7 @@ def _sums(conv: Conv, groups: int, image: te.Tensor, weight: te.Tensor, name: st
 
 
 def _without_gaps(conv: Conv, groups: int, sums: te.Tensor) -> te.Tensor:
-    """Return the sums without those of channels that groups have been given for whole vectors."""
+    """Return the sums of the result's channels, without those of channels that were added to fill vectors."""
     outputs, wide = conv.o // groups, group_outputs(conv, groups)
 
     def element(n: te.Expr, y: te.Expr, x: te.Expr, o: te.Expr) -> te.Expr:
@@ -237,6 +237,7 @@ def _place_tiles(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, c: te.Ten
 
 
 def _place_border(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, border: te.Tensor) -> None:
+    """Copy the image in vectors, and pad its pixels against conflicts in the caches."""
     copying = s[border]
     n, y, x, channels = copying.op.axis
     threads.share(cfg, copying, copying.fuse(n, y))

@@ -23,8 +23,8 @@ _HOPELESS_SUMS = 1.2
 _FLOP_PER_LANE = 4
 """Operations of a lane in a cycle: two multiply-adds."""
 _COPY, _IMAGE, _STORE = 5, 18, 4
-"""The numbers of multiply-adds that take as long as a vector of columns, one of the image, transposed and with its
-border, and one of results, transposed back; as measured."""
+"""The measured times of copying a vector, in multiply-adds: of columns; of the image, transposed and with its border;
+of results, transposed back."""
 
 
 def conv2d_winograd(task: Task, *, m: int = 0) -> Task | None:
@@ -75,7 +75,7 @@ def conv2d_im2col(task: Task) -> Task | None:
 
 
 def _copies(conv: Conv) -> float:
-    """Return the multiply-adds that take as long as the copies for a vector of columns.
+    """Estimate the time of the copies for a vector of columns, in multiply-adds.
 
     An element of the image is copied once for all windows that have it.
     """

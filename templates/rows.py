@@ -244,11 +244,11 @@ def schedule(cfg: pb.TemplateConfig, found: Rows) -> te.TESchedule:
 
 
 def _kept_in_output(cfg: pb.TemplateConfig, found: Rows) -> ComputeOp | None:
-    """Choose a stage whose rows are kept in those of the output: there are fewer rows for the closest cache to hold.
+    """Choose a stage whose rows are kept in those of the output, so that the closest cache holds fewer rows.
 
-    A buffer is better if that cache does not hold one row, and for short rows, the rest of which takes two stores under
-    a mask. With AVX2 it is also better for longer rows as long as three of them fit: exponentials take so long that
-    the lines of the output are fetched meanwhile.
+    A buffer is better if that cache does not hold one row, and for short rows, whose last elements would be stored
+    twice under a mask. With AVX2 it is also better for longer rows if three of them fit: exponentials take so long
+    that the lines of the output are fetched meanwhile.
     """
     row, nearest = found.row(found.out) * nbytes(found.out.outputs[0].dtype), cfg.target.caches.l1
     if found.out.reduce is not None or not _BYTES[0] // 2 <= row < nearest:

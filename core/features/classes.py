@@ -20,7 +20,7 @@ from pegbox.space.digits import Digits
 Rows: TypeAlias = npt.NDArray[np.intp]
 
 REMEMBERED = 1 << 16
-"""The most answers of rows whose classes are remembered."""
+"""The largest number of rows' answers that are remembered with the class that they lead to."""
 
 
 @dataclass(eq=False)

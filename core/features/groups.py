@@ -1,4 +1,4 @@
-"""The numbers of many rows of several classes: the plans of evaluations, made for similar classes together."""
+"""Groups of similar classes, whose rows are evaluated together, by one plan for each group."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pegbox.features.graph import Evaluation, Floats, NumberGraph
 from pegbox.space.digits import Digits
 
 GROUP_CLASSES, GROUP_QUESTIONS = 32, 5
-"""The most classes of a group, and the number of last questions in which their paths may differ. In a large group rows
-compute more numbers that they do not need; small ones take more calls."""
+"""The most classes of a group, and the number of last questions in which their paths may differ. In a large group, rows
+compute more numbers that they do not need; small groups take more calls."""
 
 ROWS = 512
 """The rows that are evaluated together: few enough for their numbers to stay in cache."""
 
 FEW = ROWS
-"""The most rows that get a plan of their own, for their classes alone. It takes less time than a larger one that is
-kept, because most questions of a search bring new classes."""
+"""The most rows that get a plan for their classes alone. Making it takes less time than extending one that is kept: a
+search asks for rows of new classes nearly each time."""
 
 
 class ClassPlan:

@@ -223,6 +223,13 @@ def test_averages_of_windows(whole: int, ceil: int) -> None:
     check("AveragePool", inputs, count_include_pad=whole, ceil_mode=ceil, runtime=True, **options)
 
 
+def test_the_average_of_a_window_outside_the_image_is_zero() -> None:
+    pytest.importorskip("onnxruntime")
+    check(
+        "AveragePool", {"x": floats(1, 1, 2, 5)}, kernel_shape=[2, 2], dilations=[3, 1], pads=[1, 0, 1, 0], runtime=True
+    )
+
+
 @pytest.mark.parametrize("kind", ["AveragePool", "MaxPool", "LpPool"])
 @pytest.mark.parametrize("options", [{"pads": [2, 1, 0, 3]}, {"strides": [2, 1]}, {"kernel_shape": [4, 5, 3]}])
 def test_large_windows_are_combined_from_lines(kind: str, options: dict[str, Any]) -> None:

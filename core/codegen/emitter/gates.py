@@ -1,4 +1,4 @@
-"""Gates: products with a sigmoid, or with 1 + tanh, as one quotient; products with 1 + erf as one sum. And decays.
+"""Gates and decays: products with sigmoids, 1 + tanh or 1 + erf, and powers of negated magnitudes, as one function.
 
     a * sigmoid(b)        = a / (1 + e^-b)
     k * a * (1 + tanh(b)) = 2 k a / (1 + 2^(-c b)) with c = 2 log2(e)
@@ -12,7 +12,8 @@ few digits where tanh(b) is near -1, so c b may be rounded once more.
 No other factors change their order: a product of them could overflow, or be zero, where the program's is not. The 2
 goes into a constant k that keeps the numerator from overflow, |2 k| <= 1; without one, tanh stays.
 
-A decay does not overflow, which saves operations where no instruction takes care of exponents.
+The last, a decay, is between 0 and 1: on targets that have no instruction for exponents, this saves the operations
+against overflow.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 from pegbox.expr.nodes import Binary, Call, Const, Expr
 
 NAMES = ("gate", "gate2", "erf_gate", "decay")
-"""The functions a / (1 + e^-b), a / (1 + 2^-b), a (1 + erf(b)) of two numbers, and 2^-|b|."""
+"""The functions a / (1 + e^-b), a / (1 + 2^-b) and a (1 + erf(b)) of two numbers, and 2^-|b| of one."""
 
 
 def fused(expr: Expr) -> Expr:

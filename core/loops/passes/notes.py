@@ -2,9 +2,9 @@
 
 Block annotations: ("buffer_dim_align", ((buffer index, axis, factor, offset), ...)) and ("double_buffer_scope", buffer
 index), as in TVM. The passes `storage_align` and `double_buffer` act on the notes. ("rolling_buffer", buffer index)
-is taken by a pass that runs before: see `rolling_buffer`. ("stored_in", output's name) speaks of the only buffer that a
-block writes, see `shared_storage`. Passes between make other buffers,
-which keep their names: notes are by name. They count dimensions from the end, because some passes put others in front.
+is taken by a pass that runs before: see `rolling_buffer`. ("stored_in", name of an output) is about the one buffer that
+a block writes; `shared_storage` acts on it. Passes between make other buffers, which keep their names: notes are by
+name. They count dimensions from the end, because some passes put others in front.
 """
 
 from __future__ import annotations
@@ -26,9 +26,12 @@ STORED = "stored_in"
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """The notes on buffers, by name: strides, as (dimension, factor, offset), the buffers to be doubled, and outputs.
+    """The notes on buffers, by name.
 
-    homes: the output that holds a buffer's elements.
+    Attributes:
+        alignments: the strides asked for, as (dimension, factor, offset).
+        doubles: the buffers to be doubled.
+        homes: for buffers whose elements are kept in an output, its name.
     """
 
     alignments: Mapping[str, Sequence[tuple[int, int, int]]]

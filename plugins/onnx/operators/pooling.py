@@ -40,7 +40,7 @@ def _pooled(
 
 
 def _is_of_lines(windows: Windows) -> bool:
-    """Decide whether windows are combined faster from lines than from elements: large ones that overlap."""
+    """Decide whether to combine windows along one dimension after the other: large ones that overlap share lines."""
     overlap = all(k > s for k, s in zip(windows.kernel, windows.strides, strict=True))
     return overlap and 3 * sum(windows.kernel) < 2 * math.prod(windows.kernel)
 
@@ -137,6 +137,10 @@ def average_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
         """Check that each window has all of its elements."""
         return (whole or not (low or high)) and (n - 1) * s + d * (k - 1) < e + low + high
 
+    def may_miss(e: int, n: int, k: int, s: int, d: int, low: int, high: int) -> bool:
+        """Check if some window has no element of the image, because its steps are long or the border is wide."""
+        return any(all(not 0 <= i * s + r * d - low < e for r in range(k)) for i in range(n))
+
     if all(is_whole(*each) for each in sides):
         share = 1 / math.prod(windows.kernel)
         return elementwise(lambda e: e * share, total, name="AveragePool")
@@ -145,6 +149,8 @@ def average_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
         number: Any = 1
         for i, (e, _, *rest) in zip(at, sides, strict=True):
             number = number * count(i, e, *rest)
+        if not whole and any(may_miss(*each) for each in sides):
+            number = te.maximum(number, 1)
         return total(n, c, *at) / te.cast(x.dtype, number)
 
     return computed(total.shape, element, name="AveragePool")
