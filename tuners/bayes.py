@@ -62,12 +62,11 @@ KNOBS_GROWTH = 8
 
 IMPROVING = 64
 """The number of trials until which batches are chosen by the expected improvement, as members are too few to be careful
-and bold. Later batches have members of both kinds, which is better by then. It is better from the start where there is
-experience, and where there are ranges."""
+and bold. Later batches have members of both kinds, as all have where there is experience or a range."""
 
 PROGRAM_LENGTH = 1.0
-"""The prior's median of length scales where there are programs and no experience: times of programs are smoother in
-their features than most functions in their arguments. So the first trials are spread further."""
+"""The prior's median of length scales where there are programs and no experience. The first trials are spread further
+by it. Searches of recorded spaces lose less speed meanwhile; those of functions without programs would lose more."""
 
 SHORTLIST = 1024
 """The most candidates whose variance is computed, those with the best means: it costs as much as a hundred means."""

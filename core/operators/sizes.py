@@ -102,7 +102,7 @@ class SizeSolver:
 
     @property
     def _changed(self) -> Iterator[bool]:
-        """Yield for each extent whether it is another one where all arguments are eight times as large."""
+        """Yield True for each extent that changes if all arguments are eight times as large, False for others."""
         point, inputs = self._points[0]
         before = [extent for each in inputs for extent in each.shape]
         try:
