@@ -23,6 +23,7 @@ from pegbox.templates.conv_shape import Conv, Steps, Window, conv_shape
 from pegbox.templates.conv_stages import inside
 from pegbox.templates.conv_stages import plain_depthwise as plain
 from pegbox.templates.depthwise_rows import (
+    Loops,
     RowStages,
     copied_image,
     lanes_of_row,
@@ -88,10 +89,12 @@ def depthwise_conv2d(
     flop = conv.flop / conv.c
     cfg.add_flop(flop)
     cfg.define_plain(lambda: [plain(conv, data, weight)])
-    _declare(cfg, conv)
+    declare(cfg, conv)
     threads.declare(cfg, flop)
-    stages = _computed(cfg, conv, data, weight)
-    return _scheduled(cfg, conv, stages), [data, weight, stages.out]
+    stages = compute(cfg, conv, data, weight)
+    s = te.create_schedule(stages.out.op)
+    threads.share(cfg, s[stages.out], schedule(cfg, s, conv, stages))
+    return s, [data, weight, stages.out]
 
 
 def depthwise_shape(
@@ -118,7 +121,7 @@ def depthwise_shape(
 # Space ---------------------------------------------------------------------------------------------------------------
 
 
-def _declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
+def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Declare the knobs: the tile, the order of tiles, and whether the filter's rows are written out."""
     found = _tiles(conv)
     cfg.define_knob("tile_h", sorted({tile.height for tile in found}))
@@ -197,7 +200,8 @@ def _tiles(conv: Conv) -> frozenset[_Tile]:
 # Computation -------------------------------------------------------------------------------------------------------
 
 
-def _computed(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> RowStages:
+def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> RowStages:
+    """Return the result and the stages before it, as the configuration says."""
     if not _is_last(conv) and reads_rows(cfg, conv):
         return sums_by_rows(cfg, conv, data, weight)
     kh, kw = (te.reduce_axis((0, size), name=name) for size, name in zip(conv.kernel, ("kh", "kw"), strict=True))
@@ -226,9 +230,9 @@ def _computed(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Te
 # Schedule ----------------------------------------------------------------------------------------------------------
 
 
-def _scheduled(cfg: pb.TemplateConfig, conv: Conv, stages: RowStages) -> te.TESchedule:
-    s = te.create_schedule(stages.out.op)
-    place = _channel_vectors(cfg, s, conv, stages) if _is_last(conv) else order_rows(cfg, s, conv, stages)
+def schedule(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages) -> te.IterVar:
+    """Order the loops as the configuration says, and return the outermost one of the result."""
+    first, place = (_channel_vectors if _is_last(conv) else order_rows)(cfg, s, conv, stages)
     tile = s[stages.tile]
     tile.set_scope("local")
     tile.compute_at(s[stages.out], place)
@@ -237,15 +241,15 @@ def _scheduled(cfg: pb.TemplateConfig, conv: Conv, stages: RowStages) -> te.TESc
     if stages.row:
         write_out(tile, lanes, [*outer, vectors])
         place_rows(s, stages, place)
-        return s
+        return first
     kh, kw = tile.op.reduce_axis
     tile.reorder(kh, *outer, kw, vectors, lanes)
     write_out(tile, lanes, [*([kh] if cfg["unroll_kh"].val else []), *outer, kw, vectors])
-    return s
+    return first
 
 
-def _channel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages) -> te.IterVar:
-    """Order the loops of the result for NHWC, and return the one that each tile is computed at."""
+def _channel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages) -> Loops:
+    """Order the loops of the result for NHWC."""
     out = s[stages.out]
     n, y, x, c = out.op.axis
     ct, ci = out.split(c, factor=cfg["vectors"].val * conv.lanes)
@@ -256,5 +260,4 @@ def _channel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stage
     loops = [by_name[letter] for letter in cfg["order"].val]
     out.reorder(n, *loops, yi, xi, cv, cl)
     write_out(out, cl, (yi, xi, cv))
-    threads.share(cfg, out, out.fuse(n, loops[0]))
-    return loops[-1]
+    return Loops(out.fuse(n, loops[0]), loops[-1])

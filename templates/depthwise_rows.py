@@ -13,11 +13,11 @@ from __future__ import annotations
 import functools
 import operator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pegbox as pb
 from pegbox import te
 from pegbox.expr import nbytes
-from pegbox.templates import threads
 from pegbox.templates.conv_shape import Conv
 from pegbox.templates.conv_stages import inside, padded
 from pegbox.templates.register_tile import write_out
@@ -39,6 +39,13 @@ class RowStages:
     tile: te.Tensor
     copied: te.Tensor | None = None
     row: tuple[te.Tensor, ...] = ()
+
+
+class Loops(NamedTuple):
+    """Loops of the result: the outermost one, and the one that each tile is computed at."""
+
+    first: te.IterVar
+    place: te.IterVar
 
 
 def vector_sizes(conv: Conv) -> list[int]:
@@ -162,8 +169,8 @@ def copied_image(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor) -> te.Tens
     )
 
 
-def order_rows(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages) -> te.IterVar:
-    """Order the loops of the result for NCHW, and return the one that each tile is computed at."""
+def order_rows(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages) -> Loops:
+    """Order the loops of the result for NCHW."""
     out = s[stages.out]
     n, c, y, x = out.op.axis
     yt, yi = out.split(y, factor=cfg["tile_h"].val)
@@ -172,13 +179,12 @@ def order_rows(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: Row
     out.reorder(n, c, yt, xt, yi, xv, xl)
     write_out(out, xl, [yi, xv])
     image = out.fuse(n, c)
-    threads.share(cfg, out, image)
     if stages.copied is not None:
         copying = s[stages.copied]
         copying.compute_at(out, image)
         *_, column = copying.op.axis
         copying.vectorize(copying.split(column, factor=lanes_of_row(cfg, conv))[1])
-    return xt
+    return Loops(image, xt)
 
 
 def place_rows(s: te.TESchedule, stages: RowStages, place: te.IterVar) -> None:
