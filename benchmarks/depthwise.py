@@ -1,14 +1,16 @@
-"""Depthwise convolutions and others in groups: tune, then time our kernels, rivals and the machine's limits in turns.
+"""Depthwise convolutions, alone and with pointwise ones, and others in groups: kernels, rivals and limits in turns.
 
     python3 benchmarks/depthwise.py                              # layers of MobileNetV2 and EfficientNet-B0
     python3 benchmarks/depthwise.py --in-groups                  # of ResNeXt, RegNet and ShuffleNet, only NHWC
+    python3 benchmarks/depthwise.py --separable                  # with the pointwise convolution that follows
     python3 benchmarks/depthwise.py 144x56x56-3-s1-p1            # CxHxW-K, -s stride, -p padding, -g groups,
-    python3 benchmarks/depthwise.py 96x28x28-5-p4-d2-n4          # -d dilation, -n images
+    python3 benchmarks/depthwise.py 96x28x28-5-p4-d2-n4-o24      # -d dilation, -n images, -o pointwise outputs
     python3 benchmarks/depthwise.py --layout NHWC --trials 0     # untuned: the configurations that are predicted
 
 The rivals are torch, in the same layout, and ONNX Runtime, which takes only NCHW and is shown for both. ONNX Runtime
-writes into an existing array, as pegbox does; torch allocates its result. Filters of convolutions in groups are packed
-ahead, as ONNX Runtime has constants. A rival that is not installed is left out.
+writes into an existing array, as pegbox does; torch allocates its result. Filters in groups and pointwise ones are
+packed ahead, as ONNX Runtime has constants. A rival that is not installed is left out. Between a depthwise and a
+pointwise convolution are a bias and ReLU6; "two kernels" are ours for one of them each, tuned for as many trials.
 The roofline is that of one core, the longer of two times: that of the multiply-adds at the peak, which is measured in
 turns with the kernels, and that of copying the input to the output in the caches that hold both. All take turns, pinned
 to one core, each after a call that brings its arrays back into the caches; the output shows the least time of each,
@@ -34,6 +36,7 @@ import numpy as np
 from peak import peak_kernel
 
 import pegbox as pb
+from pegbox import te
 from pegbox.codegen.runtime.checked_call import aligned_bytes
 from pegbox.measure.baselines.roofline import measure_roofline, size_class
 from pegbox.templates import pack_weights
@@ -47,13 +50,20 @@ IN_GROUPS = (
     "104x28x28-3-s1-p1-g13", "440x7x7-3-s1-p1-g55", "192x28x28-3-s2-p1-g4", "240x28x28-1-s1-p0-g3",
     "60x20x20-5-s1-p2-g5",
 )  # fmt: skip
-_LETTERS = {"s": 1, "p": 0, "g": 0, "d": 1, "n": 1}
+SEPARABLE = (
+    "32x112x112-3-s1-p1-o16", "96x112x112-3-s2-p1-o24", "144x56x56-3-s1-p1-o24", "144x56x56-5-s2-p2-o40",
+    "192x28x28-3-s1-p1-o32", "384x14x14-3-s1-p1-o64", "576x14x14-3-s2-p1-o160", "960x7x7-3-s1-p1-o160",
+    "64x112x112-3-s2-p1-o128", "128x56x56-3-s1-p1-o128", "256x28x28-3-s1-p1-o256", "512x14x14-3-s1-p1-o512",
+)  # fmt: skip
+_LETTERS = {"s": 1, "p": 0, "g": 0, "d": 1, "n": 1, "o": 0}
 _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)-(\d+)" + "".join(rf"(?:-{letter}(\d+))?" for letter in _LETTERS))
 Call = Callable[[], np.ndarray]
+Kernels = list[tuple[Any, list[np.ndarray]]]
+"""Kernels and their arrays."""
 
 
 class Sizes(NamedTuple):
-    """The sizes of a convolution; 0 groups: each channel has a filter of its own."""
+    """The sizes of a convolution; 0 groups: each channel has a filter of its own; 0 outputs: none pointwise follows."""
 
     c: int
     h: int
@@ -64,12 +74,14 @@ class Sizes(NamedTuple):
     groups: int
     dilation: int
     n: int
+    outputs: int
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shapes", nargs="*")
     parser.add_argument("--in-groups", action="store_true")
+    parser.add_argument("--separable", action="store_true")
     parser.add_argument("--layout", nargs="+", default=("NHWC", "NCHW"), choices=("NHWC", "NCHW"))
     parser.add_argument("--target", default="llvm -num-cores 1", help="a target of one core; default: this machine")
     parser.add_argument("--trials", type=int, default=64)
@@ -77,7 +89,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--aligned", action="store_true", help="arrays begin at cache lines")
     options = parser.parse_args()
-    for text in options.shapes or (IN_GROUPS if options.in_groups else SHAPES):
+    for text in options.shapes or (IN_GROUPS if options.in_groups else SEPARABLE if options.separable else SHAPES):
         found = _SHAPE.fullmatch(text)
         if found is None:
             raise SystemExit(f"{text!r} is not a convolution in groups: write CxHxW-K, as 144x56x56-3-s1-p1")
@@ -89,39 +101,27 @@ def main() -> int:
 
 
 def one_case(text: str, sizes: Sizes, layout: str, options: argparse.Namespace) -> None:
-    c, h, w, k, stride, padding, groups, dilation, n = sizes
-    kwargs = {
-        "stride": stride, "padding": padding, "dilation": dilation, "layout": layout,
-        "weights": "packed" if groups else "",
-    }  # fmt: skip
-    name, args = ("group_conv2d", (n, c, h, w, c, k, k, groups)) if groups else ("depthwise_conv2d", (n, c, h, w, k, k))
-    task = pb.create_task(name, args, kwargs, target=options.target)
-    config = None
-    if options.trials:
-        result = pb.tune(task, trials=options.trials, seed=options.seed, progress=False, store=None)
-        if result.best is None:
-            raise SystemExit(f"no valid kernel for {text}: {result.failures}")
-        config = result.best.config
-    kernel = pb.build(task, config=config)
-    rng = np.random.default_rng(0)
-    x, filters, out = arrays = [rng.uniform(-1, 1, s.shape).astype(s.dtype) for s in task.arguments()]
-    if groups:
-        filters = rng.uniform(-1, 1, (k, k, c // groups, c)).astype(x.dtype)
-        arrays[1] = pack_weights(task, filters)
+    task = task_of(sizes, layout, options.target)
+    kernel, config = built(task, options)
+    given = Operands.random(task, sizes)
+    arrays = [*given.inputs, given.out]
     if options.aligned:
         arrays = [aligned(array) for array in arrays]
-        x, out = arrays[0], arrays[-1]
+        given = given._replace(inputs=arrays[:-1], out=arrays[-1])
     kernel(*arrays)
-    given = x, filters, layout, sizes
-    calls = dict([*_torch(*given), *_onnxruntime(*given)])
+    calls = dict([*_torch(given, layout, sizes), *_onnxruntime(given, layout, sizes)])
     for name, call in calls.items():
-        np.testing.assert_allclose(out, call(), rtol=1e-3, atol=1e-3, err_msg=name)
+        np.testing.assert_allclose(given.out, call(), rtol=1e-3, atol=1e-3, err_msg=name)
     if task.target.vector_bits < pb.Target.host().vector_bits:
         calls.pop("ORT", None)
-    ns, peak = timed(kernel, arrays, calls, options.rounds)
+    kernels = [(kernel, arrays)]
+    if sizes.outputs:
+        kernels += two_kernels(given, sizes, layout, options)
+    ns, peak = timed(kernels, calls, options.rounds)
+    read, written = given.inputs[0].nbytes, given.out.nbytes
     core = min(os.sched_getaffinity(0))
-    roof = measure_roofline("float32", size_class(x.nbytes + out.nbytes, 1), task.target, [core])
-    limits = {"arithmetic": task.flop / peak, "memory": 1e9 * roof.seconds(read=x.nbytes, written=out.nbytes)}
+    roof = measure_roofline("float32", size_class(read + written, 1), task.target, [core])
+    limits = {"arithmetic": task.flop / peak, "memory": 1e9 * roof.seconds(read=read, written=written)}
     bound = max(limits, key=lambda name: limits[name])
     rivals = ", ".join(
         f"{name} {value / 1e3:.1f} ({value / ns['ours']:.2f})" for name, value in ns.items() if name != "ours"
@@ -134,6 +134,78 @@ def one_case(text: str, sizes: Sizes, layout: str, options: argparse.Namespace) 
     )
 
 
+def task_of(sizes: Sizes, layout: str, target: str) -> pb.Task:
+    c, h, w, k, stride, padding, groups, dilation, n, outputs = sizes
+    kwargs = {"stride": stride, "padding": padding, "dilation": dilation, "layout": layout}
+    if groups:
+        args, kwargs["weights"] = (n, c, h, w, c, k, k, groups), "packed"
+        return pb.create_task("group_conv2d", args, kwargs, target=target)
+    if outputs:
+        kwargs |= {"weights": "packed", "activation": "relu6", "bias": True}
+        return pb.create_task("separable_conv2d", (n, c, h, w, outputs, k, k), kwargs, target=target)
+    return pb.create_task("depthwise_conv2d", (n, c, h, w, k, k), kwargs, target=target)
+
+
+def built(task: pb.Task, options: argparse.Namespace) -> tuple[Any, pb.Config | None]:
+    """Tune a task and build its kernel; with no trials, the configuration that is predicted (None)."""
+    if not options.trials:
+        return pb.build(task), None
+    result = pb.tune(task, trials=options.trials, seed=options.seed, progress=False, store=None)
+    if result.best is None:
+        raise SystemExit(f"no valid kernel for {task}: {result.failures}")
+    return pb.build(task, config=result.best.config), result.best.config
+
+
+def two_kernels(given: Operands, sizes: Sizes, layout: str, options: argparse.Namespace) -> Kernels:
+    """Return a depthwise kernel and a pointwise one with their arrays, which compute what one of both does."""
+
+    def relu6(c: Any) -> Any:
+        bias = te.placeholder((sizes.c,), name="bias")
+        return te.compute(
+            c.shape, lambda *i: te.min(te.max(c(*i) + bias[i[layout.index("C")]], 0), 6), name="relu6"
+        )  # fmt: skip
+
+    first = task_of(sizes._replace(outputs=0), layout, options.target).with_epilogue(relu6)
+    x, filters, bias, point = given.inputs
+    middle = np.empty(first.arguments()[-1].shape, x.dtype)
+    _, _, rows, columns = middle.shape if layout == "NCHW" else (0, 0, *middle.shape[1:3])
+    kwargs = {"layout": layout, "weights": "packed"}
+    args = (sizes.n, sizes.c, rows, columns, sizes.outputs, 1, 1)
+    second = pb.create_task("conv2d", args, kwargs, target=options.target)
+    out = np.empty_like(given.out)
+    kernels = [
+        (built(first, options)[0], [x, filters, bias, middle]),
+        (built(second, options)[0], [middle, point, out]),
+    ]
+    for kernel, arrays in kernels:
+        kernel(*arrays)
+    np.testing.assert_allclose(given.out, out, rtol=1e-3, atol=1e-3, err_msg="two kernels")
+    return kernels
+
+
+class Operands(NamedTuple):
+    """The arrays of a task, and its filters as rivals take them, in the layout OIHW (C, 1, K, K; O, C, 1, 1)."""
+
+    inputs: list[np.ndarray]
+    out: np.ndarray
+    filters: np.ndarray
+    point: np.ndarray | None
+
+    @classmethod
+    def random(cls, task: pb.Task, sizes: Sizes) -> Operands:
+        rng = np.random.default_rng(0)
+        *inputs, out = (rng.uniform(-1, 1, s.shape).astype(s.dtype) for s in task.arguments())
+        filters, point = inputs[1], None
+        if sizes.groups:
+            filters = rng.uniform(-1, 1, (sizes.k, sizes.k, sizes.c // sizes.groups, sizes.c)).astype(out.dtype)
+            inputs[1] = pack_weights(task, filters)
+        if sizes.outputs:
+            point = rng.uniform(-1, 1, (sizes.outputs, sizes.c, 1, 1)).astype(out.dtype)
+            inputs[3] = pack_weights(task, point, "OIHW")
+        is_last = task.workload[1]["layout"] == "NHWC"
+        return cls(inputs, out, filters.transpose(3, 2, 0, 1) if is_last else filters, point)
+
+
 def aligned(array: np.ndarray) -> np.ndarray:
     """Copy an array to memory that begins at a cache line."""
     copy = aligned_bytes(array.nbytes).view(array.dtype).reshape(array.shape)
@@ -141,18 +213,23 @@ def aligned(array: np.ndarray) -> np.ndarray:
     return copy
 
 
-def timed(kernel: Any, arrays: list[np.ndarray], calls: dict[str, Call], rounds: int) -> tuple[dict[str, float], float]:
-    """Return the least nanoseconds per call of all, which take turns, and the multiply-add peak in GFLOP/s."""
+def timed(kernels: Kernels, calls: dict[str, Call], rounds: int) -> tuple[dict[str, float], float]:
+    """Return the least nanoseconds per call of all, which take turns, and the multiply-add peak in GFLOP/s.
+
+    The first kernel is "ours"; others are called one after another, as "two kernels".
+    """
     meter, flop = peak_kernel()
     vector = np.zeros(meter.args[0].shape, np.float32)
     affinity = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(affinity)})
-    number = max(1, round(1e6 / max(kernel.time_ns(arrays, 2) / 2, 1)))
+    number = max(1, round(1e6 / max(one_after_another(kernels[:1], 2), 1)))
     samples: dict[str, list[float]] = {}
     peaks = []
     for _ in range(rounds):
-        kernel.time_ns(arrays, 1)
-        samples.setdefault("ours", []).append(kernel.time_ns(arrays, number) / number)
+        for name, group in (("ours", kernels[:1]), ("two kernels", kernels[1:])):
+            if group:
+                one_after_another(group, 1)
+                samples.setdefault(name, []).append(one_after_another(group, number))
         for name, call in calls.items():
             call()
             start = time.perf_counter_ns()
@@ -164,45 +241,68 @@ def timed(kernel: Any, arrays: list[np.ndarray], calls: dict[str, Call], rounds:
     return {name: min(values) for name, values in samples.items()}, max(peaks)
 
 
-def _torch(x: Any, filters: Any, layout: str, sizes: Sizes) -> Iterator[tuple[str, Call]]:
+def one_after_another(kernels: Kernels, number: int) -> float:
+    """Return the nanoseconds of a call of each kernel, the average of a number of them."""
+    if len(kernels) == 1:
+        kernel, arrays = kernels[0]
+        return float(kernel.time_ns(arrays, number) / number)
+    return sum(kernel.time_ns(arrays, 1) for _ in range(number) for kernel, arrays in kernels) / number
+
+
+def _torch(given: Operands, layout: str, sizes: Sizes) -> Iterator[tuple[str, Call]]:
     try:
         import torch
     except ImportError:
         return
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
-    data, weight = torch.from_numpy(x), torch.from_numpy(filters)
-    if layout == "NHWC":  # `channels_last` tensors are logically NCHW
-        data = data.permute(0, 3, 1, 2)
-        weight = weight.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+    form = torch.contiguous_format if layout == "NCHW" else torch.channels_last  # logically NCHW
+    data = torch.from_numpy(given.inputs[0])
+    data = data if layout == "NCHW" else data.permute(0, 3, 1, 2)
+    bias = torch.from_numpy(given.inputs[2]) if sizes.outputs else None
+    weight, point = (
+        None if array is None else torch.from_numpy(np.ascontiguousarray(array)).contiguous(memory_format=form)
+        for array in (given.filters, given.point)
+    )
 
     def call() -> np.ndarray:
         y = torch.nn.functional.conv2d(
-            data, weight, None, sizes.stride, sizes.padding, sizes.dilation, sizes.groups or sizes.c
+            data, weight, bias, sizes.stride, sizes.padding, sizes.dilation, sizes.groups or sizes.c
         )
+        if point is not None:
+            y = torch.nn.functional.conv2d(torch.nn.functional.relu6(y, inplace=True), point)
         return np.asarray((y if layout == "NCHW" else y.permute(0, 2, 3, 1)).contiguous().numpy())
 
     yield "torch", call
 
 
-def _onnxruntime(x: Any, filters: Any, layout: str, sizes: Sizes) -> Iterator[tuple[str, Call]]:
+def _onnxruntime(given: Operands, layout: str, sizes: Sizes) -> Iterator[tuple[str, Call]]:
     try:
         import onnxruntime
         from onnx import TensorProto, helper, numpy_helper
     except ImportError:
         return
-    images, weight = (x, filters) if layout == "NCHW" else (x.transpose(0, 3, 1, 2), filters.transpose(3, 2, 0, 1))
-    images, weight = np.ascontiguousarray(images), np.ascontiguousarray(weight)
+    x = given.inputs[0]
+    images = np.ascontiguousarray(x if layout == "NCHW" else x.transpose(0, 3, 1, 2))
+    constants = {"w": given.filters}
     attributes = {
         "strides": [sizes.stride] * 2, "pads": [sizes.padding] * 4, "dilations": [sizes.dilation] * 2,
         "group": sizes.groups or sizes.c,
     }  # fmt: skip
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], **attributes)]
+    if given.point is not None:
+        constants |= {"b": given.inputs[2], "p": given.point, "low": np.float32(0), "high": np.float32(6)}
+        nodes = [
+            helper.make_node("Conv", ["x", "w", "b"], ["sums"], **attributes),
+            helper.make_node("Clip", ["sums", "low", "high"], ["middle"]),
+            helper.make_node("Conv", ["middle", "p"], ["y"]),
+        ]
     graph = helper.make_graph(
-        [helper.make_node("Conv", ["x", "w"], ["y"], **attributes)],
+        nodes,
         "depthwise",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, images.shape)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(weight, "w")],
+        [numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     settings = onnxruntime.SessionOptions()

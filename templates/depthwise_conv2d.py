@@ -37,8 +37,8 @@ from pegbox.templates.depthwise_rows import (
 )
 from pegbox.templates.register_tile import BODY, is_first_name, write_out
 
-STRIP = "yxc"
-_ORDERS = (STRIP, "ycx", "cyx")
+STRIP, CHANNELS_OUTSIDE = "yxc", "cyx"
+_ORDERS = (STRIP, "ycx", CHANNELS_OUTSIDE)
 """The orders of the loops over tiles of NHWC, outermost first: rows, pixels of a row, channels."""
 
 _FIELDS = {"tile_h": "height", "tile_w": "width", "vectors": "vectors", "lanes": "lanes"}
@@ -105,6 +105,8 @@ def depthwise_shape(
     weights: str,
     dtype: str,
     target: Target,
+    *,
+    name: str = "depthwise_conv2d",
 ) -> Conv:
     """Return the convolution of data (N, C, H, W) with a filter for each channel.
 
@@ -113,9 +115,7 @@ def depthwise_shape(
     """
     if not weights and layout == "NHWC":
         weights = "HWIO"
-    return conv_shape(
-        data, (data[1], *kernel), window, layout, weights, dtype, target, name="depthwise_conv2d", may_be_packed=False
-    )
+    return conv_shape(data, (data[1], *kernel), window, layout, weights, dtype, target, name=name, may_be_packed=False)
 
 
 # Space ---------------------------------------------------------------------------------------------------------------

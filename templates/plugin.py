@@ -17,6 +17,7 @@ def pegbox_register_templates() -> dict[str, str]:
         "conv2d_winograd": "pegbox.templates.conv2d_winograd:conv2d_winograd",
         "conv2d_im2col": "pegbox.templates.conv2d_im2col:conv2d_im2col",
         "depthwise_conv2d": "pegbox.templates.depthwise_conv2d:depthwise_conv2d",
+        "separable_conv2d": "pegbox.templates.separable_conv2d:separable_conv2d",
         "group_conv2d": "pegbox.templates.group_conv2d:group_conv2d",
         "attention": "pegbox.templates.attention:attention",
         **{name: f"pegbox.templates.normalizations:{name}" for name in _BY_ROWS},

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pegbox.task import Task
     from pegbox.templates.matmul_arguments import Product
 
-_CONVOLUTIONS = ("conv2d", "conv2d_im2col", "conv2d_winograd", "group_conv2d")
+_CONVOLUTIONS = ("conv2d", "conv2d_im2col", "conv2d_winograd", "group_conv2d", "separable_conv2d")
 _TEMPLATES = ("batch_matmul", "matmul", "matmul_strassen", *_CONVOLUTIONS)
 
 
@@ -124,6 +124,8 @@ def _filters(task: Task, array: np.ndarray[Any, Any], layout: str) -> np.ndarray
     from pegbox.templates.conv_shape import USUAL_WEIGHTS, WEIGHT_LAYOUTS, check_layout, conv_of, group_outputs
 
     conv, groups = conv_of(task), task.workload[1].get("groups", 0)
+    if task.name == "separable_conv2d":
+        conv = replace(conv, kernel=(1, 1))  # its other filters are taken as they are
     outputs = group_outputs(conv, groups) if groups else conv.o
     conv = replace(conv, c=conv.c // max(groups, 1))
     vectors, *inside, lanes = replace(conv, o=max(groups, 1) * outputs).weight_shape

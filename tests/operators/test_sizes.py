@@ -29,6 +29,7 @@ SIZES: dict[str, Mapping[str, int]] = {
     "template conv2d_im2col": {"N": 2, "C": 3, "H": 6, "W": 7, "O": 9, "KH": 1, "KW": 2},
     "template conv2d_winograd": {"N": 2, "C": 3, "H": 6, "W": 7, "O": 9},
     "template depthwise_conv2d": {"N": 2, "C": 3, "H": 6, "W": 7, "KH": 1, "KW": 2},
+    "template separable_conv2d": {"N": 2, "C": 3, "H": 6, "W": 7, "O": 9, "KH": 1, "KW": 2},
     "template group_conv2d": {"N": 2, "C": 4, "H": 6, "W": 7, "O": 10},
     "template attention": {"batch": 2, "heads": 3, "n_q": 5, "n_k": 7, "d": 4},
     **{f"template {name}": {"n": 5, "m": 7} for name in ("softmax", "log_softmax", "layer_norm", "rms_norm")},
