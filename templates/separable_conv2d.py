@@ -7,27 +7,25 @@ The register tile of the sums over channels depends on the layout:
 
 - NHWC: `point_h` rows by `point_w` pixels, by `point_vectors` vectors of output channels.
 - NCHW: `point_o` output channels by `point_vectors` vectors of pixels, which run on over the ends of rows.
+
+`separable_space` has the knobs of the sums.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 
 import pegbox as pb
 from pegbox import te
-from pegbox.codegen import fits_registers
 from pegbox.errors import TemplateError
-from pegbox.expr import nbytes
 from pegbox.templates import depthwise_conv2d as depthwise
-from pegbox.templates import threads
+from pegbox.templates import separable_space, threads
 from pegbox.templates.conv_shape import PACKED, Conv, Steps, Window, conv_shape
 from pegbox.templates.conv_stages import plain as plain_point
 from pegbox.templates.conv_stages import plain_depthwise
-from pegbox.templates.register_tile import BODY, ROWS, VECTORS, step_cost, write_out
+from pegbox.templates.register_tile import write_out
+from pegbox.templates.separable_space import PIXELS_OUTSIDE, lanes_of_sums
 from pegbox.templates.weights import packed
 
 NAME = "separable_conv2d"
@@ -36,13 +34,6 @@ _ACTIVATIONS: dict[str, Callable[[te.Expr], te.Expr]] = {
     "relu": lambda value: te.max(value, 0),
     "relu6": lambda value: te.min(te.max(value, 0), 6),
 }
-_HEIGHTS = (1, 2, 4, 7)
-_UNROLLED = (1, 2, 4, 8)
-_NEAR = 1.15
-"""Times the least cost of a register tile, up to which one is worth trying."""
-
-PIXELS_OUTSIDE, CHANNELS_OUTSIDE = "po", "op"
-"""Values of `order_tiles`: the outer loop over the register tiles of a block."""
 
 
 @pb.template(NAME)
@@ -99,7 +90,7 @@ def separable_conv2d(
     cfg.add_flop(flop)
     cfg.define_plain(lambda: [plain_point(point, middle(plain_depthwise(first, data, weight)), factors)])
     depthwise.declare(cfg, first)
-    _declare(cfg, point)
+    separable_space.declare(cfg, point)
     threads.declare(cfg, flop)
     stages = depthwise.compute(cfg, first, data, weight)
     pixels = middle(stages.out)
@@ -112,99 +103,6 @@ def separable_conv2d(
 separable_conv2d.packs("point", weights=PACKED)(packed)
 
 
-# Space ---------------------------------------------------------------------------------------------------------------
-
-
-def _declare(cfg: pb.TemplateConfig, point: Conv) -> None:
-    """Declare the rows of a block, and the register tile of the sums over channels."""
-    (rows, columns), is_last = point.out, point.layout == "NHWC"
-    row_bytes = columns * point.c * nbytes(point.dtype)
-    blocks = [b for b in range(1, rows + 1) if rows % b == 0 and (b == 1 or b * row_bytes <= cfg.target.caches.l2)]
-    found = {block: _tiles(point, block) for block in blocks}
-    names = ("point_h", "point_w", "point_vectors") if is_last else ("point_o", "point_vectors")
-    cfg.define_knob("block", blocks)
-    for place, name in enumerate(names):
-        cfg.define_knob(name, sorted({tile[place] for tiles in found.values() for tile in tiles}))
-    cfg.define_knob("order_tiles", [PIXELS_OUTSIDE, CHANNELS_OUTSIDE])
-    cfg.define_knob("unroll_c", [u for u in _UNROLLED if point.c % u == 0])
-
-    def tile(c: pb.Config) -> tuple[int, ...]:
-        return tuple(c[name].val for name in names)
-
-    cfg.add_constraint(
-        lambda c: tile(c) in found[c["block"].val],
-        reads=("block", *names),
-        message="the register tile fits the registers, and has few loads",
-    )
-    cfg.add_constraint(
-        lambda c: math.prod(tile(c)) * c["unroll_c"].val <= BODY,
-        reads=(*names, "unroll_c"),
-        message=f"the innermost body has at most {BODY} multiply-adds",
-    )
-    cfg.add_constraint(
-        lambda c: c["order_tiles"].val == PIXELS_OUTSIDE or min(_counts(point, c["block"].val, tile(c))) > 1,
-        reads=("block", *names, "order_tiles"),
-        message="an order of tiles has one name",
-    )
-    cfg.add_constraint(
-        lambda c: c["block"].val % c["tile_h"].val == 0,
-        reads=("block", "tile_h"),
-        message="a block has whole tiles of the depthwise convolution",
-    )
-    if "order" in cfg.space.knobs:
-        cfg.add_constraint(
-            lambda c: c["order"].val != depthwise.CHANNELS_OUTSIDE or c["block"].val > c["tile_h"].val,
-            reads=("order", "block", "tile_h"),
-            message="an order of loops has one name",
-        )
-
-
-def _counts(point: Conv, block: int, tile: tuple[int, ...]) -> tuple[int, int]:
-    """Count the tiles of output channels, and those of a block's pixels."""
-    columns = point.out[1]
-    if point.layout == "NHWC":
-        height, width, vectors = tile
-        return -(-point.vectors // vectors), block // height * -(-columns // width)
-    channels, vectors = tile
-    return -(-point.o // channels), -(-block * columns // (vectors * point.lanes))
-
-
-@lru_cache(maxsize=256)
-def _tiles(point: Conv, block: int) -> frozenset[tuple[int, ...]]:
-    """Return the register tiles with few loads of a block's sums."""
-    if point.layout == "NHWC":
-        shapes = itertools.product(_HEIGHTS, ROWS, VECTORS)
-        costs: dict[tuple[int, ...], float] = {
-            (h, w, v): block // h * _cost(point.out[1], w, point.vectors, v, lambda w, v, h=h: step_cost(h * w, v))
-            for h, w, v in shapes
-            if block % h == 0 and fits_registers(point.target, h * w, v)
-        }
-    else:
-        vectors = -(-block * point.out[1] // point.lanes)
-        costs = {
-            (o, v): _cost(point.o, o, vectors, v, step_cost)
-            for o, v in itertools.product(ROWS, VECTORS)
-            if fits_registers(point.target, o, v) and _is_side_by_side(point, o)
-        }
-    least = min(costs.values())
-    return frozenset(tile for tile, cost in costs.items() if cost <= _NEAR * least)
-
-
-def _cost(rows: int, height: int, columns: int, width: int, cost: Callable[[int, int], float]) -> float:
-    """Return the cost of tiles of height × width, the last ones cut; infinite where one would be larger than all."""
-    if height > rows or width > columns:
-        return math.inf
-    down = {height: rows // height, rows % height: 1}
-    across = {width: columns // width, columns % width: 1}
-    return sum(n * m * cost(h, w) for (h, n), (w, m) in itertools.product(down.items(), across.items()) if h and w)
-
-
-def _is_side_by_side(point: Conv, channels: int) -> bool:
-    """Decide whether the weights of a tile's output channels lie side by side in packed weights."""
-    is_whole = point.lanes % channels == 0 or channels % point.lanes == 0 or channels == point.o
-    return point.weights != PACKED or is_whole
-
-
 # Sums over channels --------------------------------------------------------------------------------------------------
 
 
@@ -212,13 +110,14 @@ def _channels_last(
     cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factors: te.Tensor
 ) -> tuple[te.TESchedule, te.Tensor]:
     """Return the result, and its loops, with vectors along its channels."""
-    lanes, c = point.lanes, te.reduce_axis((0, point.c), name="c")
+    lanes, width, c = lanes_of_sums(cfg, point), point.lanes, te.reduce_axis((0, point.c), name="c")
     panels = factors if point.weights == PACKED else _panels(point, factors)
-    sums = te.compute(
-        (point.n, point.vectors, *point.out, lanes),
-        lambda n, v, y, x, z: te.sum(pixels(n, y, x, c) * panels(v, 0, 0, c, z), axis=c),
-        name="sums",
-    )
+
+    def element(n: te.Expr, v: te.Expr, y: te.Expr, x: te.Expr, z: te.Expr) -> te.Expr:
+        o = v * lanes + z
+        return te.sum(pixels(n, y, x, c) * panels(o // width, 0, 0, c, o % width), axis=c)
+
+    sums = te.compute((point.n, -(-point.o // lanes), *point.out, lanes), element, name="sums")
     out = te.compute(point.out_shape, lambda n, y, x, o: sums(n, o // lanes, y, x, o % lanes), name="C")
     s = te.create_schedule(out.op)
     n, y, x, o = s[out].op.axis
@@ -259,23 +158,23 @@ def _channels_first(
     cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factors: te.Tensor
 ) -> tuple[te.TESchedule, te.Tensor]:
     """Return the result, and its loops, with vectors along the pixels of a block."""
-    lanes, block, columns = point.lanes, cfg["block"].val, point.out[1]
-    c = te.reduce_axis((0, point.c), name="c")
-    zero = te.const(0, "int64")
+    lanes, columns = lanes_of_sums(cfg, point), point.out[1]
+    c, zero = te.reduce_axis((0, point.c), name="c"), te.const(0, "int64")
 
     def factor(o: te.Expr) -> te.Expr:
-        return factors(o // lanes, 0, 0, c, o % lanes) if point.weights == PACKED else factors(
-            *point.weight_at(o, c, zero, zero))  # fmt: skip
+        if point.weights == PACKED:
+            return factors(o // point.lanes, 0, 0, c, o % point.lanes)
+        return factors(*point.weight_at(o, c, zero, zero))
 
     sums = te.compute(
-        (point.n, point.out[0] // block, point.o, block * columns),
-        lambda n, b, o, q: te.sum(pixels(n, c, b * block + q // columns, q % columns) * factor(o), axis=c),
+        (point.n, point.o, point.out[0] * columns),
+        lambda n, o, q: te.sum(pixels(n, c, q // columns, q % columns) * factor(o), axis=c),
         name="sums",
     )
-    out = te.compute(point.out_shape, lambda n, o, y, x: sums(n, y // block, o, y % block * columns + x), name="C")
+    out = te.compute(point.out_shape, lambda n, o, y, x: sums(n, o, y * columns + x), name="C")
     s = te.create_schedule(out.op)
     n, o, y, x = s[out].op.axis
-    yo, yi = s[out].split(y, factor=block)
+    yo, yi = s[out].split(y, factor=cfg["block"].val)
     qt, qi = s[out].split(s[out].fuse(yi, x), factor=cfg["point_vectors"].val * lanes)
     qv, ql = s[out].split(qi, factor=lanes)
     ot, oi = s[out].split(o, factor=cfg["point_o"].val)
@@ -284,10 +183,10 @@ def _channels_first(
     write_out(s[out], ql, [oi, qv])
     _place(cfg, s, out, s[out].fuse(n, yo), pixels)
     s[sums].compute_at(s[out], loops[-1])
-    n, b, o, q = s[sums].op.axis
+    n, o, q = s[sums].op.axis
     qv, ql = s[sums].split(q, factor=lanes)
     co, ci = s[sums].split(s[sums].op.reduce_axis[0], factor=cfg["unroll_c"].val)
-    s[sums].reorder(n, b, co, ci, o, qv, ql)
+    s[sums].reorder(n, co, ci, o, qv, ql)
     write_out(s[sums], ql, [ci, o, qv])
     return s, out
 
