@@ -13,8 +13,10 @@ from pegbox.codegen.targets.target import Target
 from pegbox.expr import dtypes
 from pegbox.expr.low_level import Stride
 from pegbox.expr.nodes import Buffer, Load
+from pegbox.expr.visit import free_vars
 from pegbox.expr.visit import walk as walk_expr
 from pegbox.loops.nodes import Alloc, For, ForKind, Stmt, Store
+from pegbox.loops.reductions.update import update
 from pegbox.loops.visit import children, expressions, walk
 
 STACK_BYTES = 16 * 1024
@@ -27,9 +29,15 @@ WORKSPACE = "%workspace"
 
 @dataclass
 class Placement:
-    """The places of buffers: `shared` and `per_thread` are byte offsets into the workspace, in this order."""
+    """The places of buffers: `shared` and `per_thread` are byte offsets into the workspace, in this order.
+
+    Attributes:
+        narrow: the lanes of updates of half a vector. LLVM keeps these sums in registers of that length only if they
+            are set and read in as many lanes; else it puts each half into a whole vector again.
+    """
 
     vector_bits: int
+    narrow: dict[Buffer, int] = field(default_factory=dict)
     stack: set[Buffer] = field(default_factory=set)
     shared: dict[Buffer, int] = field(default_factory=dict)
     per_thread: dict[Buffer, int] = field(default_factory=dict)
@@ -48,6 +56,14 @@ def vector_lanes(vector_bits: int, body: Stmt) -> int:
     return max(vector_bits // (min(wide) if wide else 8), 1)
 
 
+def lanes_of(placement: Placement, body: Stmt) -> int:
+    """Count the lanes of a vector for a vectorized loop's body, half as many to set or read sums of half vectors."""
+    lanes = vector_lanes(placement.vector_bits, body)
+    if not placement.narrow or (isinstance(body, Store) and update(body) is not None):
+        return lanes
+    return min([lanes, *(placement.narrow.get(buffer, lanes) for buffer in accessed_buffers(body))])
+
+
 def plan(body: Stmt, target: Target, *, threads: int) -> Placement:
     result = Placement(target.vector_bits)
     _visit(body, False, result, threads)
@@ -59,8 +75,20 @@ def _visit(stmt: Stmt, in_parallel: bool, result: Placement, threads: int) -> No
         _place(stmt.buffer, in_parallel, result)
     if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL and threads > 1:
         in_parallel = True
+    if isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED and _is_half_update(stmt, result):
+        result.narrow[stmt.body.buffer] = stmt.extent
     for child in children(stmt):
         _visit(child, in_parallel, result, threads)
+
+
+def _is_half_update(loop: For, placement: Placement) -> bool:
+    """Check if a loop adds half a vector to sums that are in registers."""
+    body = loop.body
+    if not isinstance(body, Store) or body.buffer not in placement.stack or update(body) is None:
+        return False
+    return 2 * loop.extent == vector_lanes(placement.vector_bits, body) and any(
+        loop.var in free_vars(index) for index in body.indices
+    )
 
 
 def _place(buffer: Buffer, in_parallel: bool, result: Placement) -> None:

@@ -263,12 +263,13 @@ class _Partition:
             return None
         inner = loop_ranges(loop.body)
         constant, fixed = _variables_written_out(loop), {v for v, r in self.ranges.items() if r[0] == r[1]}
+        of_lanes = {id(test) for test, guarded, _ in body.tests if constant and _shortens_vectors(loop, test, guarded)}
         # What `ranges` still says of the loops inside is of a part written before.
         scope = {**{v: r for v, r in self.ranges.items() if r[0] == r[1]}, **inner}
         end = loop.extent
         always, sometimes = (0, end), (0, end)
         for test in tests:
-            if constant and free_vars(test) - fixed <= constant:
+            if constant and free_vars(test) - fixed <= constant and id(test) not in of_lanes:
                 continue
             solved = self.solved(test, loop.var, scope)
             if solved is not None:
@@ -350,6 +351,12 @@ def _sums_in_memory(stmt: Stmt, lane: Var) -> bool:
     if not isinstance(stmt, Store) or stmt.buffer.scope == "local" or update(stmt) is None:
         return False
     return any(lane in free_vars(each) for each in stmt.indices)
+
+
+def _shortens_vectors(loop: For, test: Compare | Logic, guarded: If) -> bool:
+    """Check if a test leaves out lanes of sums in memory, of a vectorized loop in this one."""
+    lanes = (each.var for each in walk(loop.body) if isinstance(each, For) and each.kind is ForKind.VECTORIZED)
+    return any(lane in free_vars(test) and _sums_in_memory(guarded.then, lane) for lane in lanes)
 
 
 def _is_across(stmt: Stmt, lane: Var) -> bool:
