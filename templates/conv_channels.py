@@ -121,8 +121,8 @@ def _tiles(
 
     def element(n: te.Expr, v: te.Expr, y: te.Expr, x: te.Expr, z: te.Expr) -> te.Expr:
         tests = _inside(cfg, conv, (y, x), (kh, kw)) + ([x < conv.pixels[1]] if is_cut else [])
-        if 0 < conv.o % lanes <= lanes // 2 and conv.target.vector_bits >= 512 and conv.layout == "NHWC":
-            tests.append(v * lanes + z < -(-conv.o // (lanes // 2)) * (lanes // 2))
+        if conv.lanes_used < conv.vectors * lanes:
+            tests.append(v * lanes + z < conv.lanes_used)
         where = te.all(*tests) if tests else None
         return te.sum(pixel(n, y, x) * factor(v, z), axis=(co, kh, kw, ci), where=where)
 

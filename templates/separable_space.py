@@ -11,7 +11,7 @@ import pegbox as pb
 from pegbox.codegen import fits_registers
 from pegbox.expr import nbytes
 from pegbox.templates import depthwise_conv2d as depthwise
-from pegbox.templates.conv_shape import PACKED, Conv
+from pegbox.templates.conv_shape import PACKED, WIDE_BITS, Conv
 from pegbox.templates.register_tile import BODY, ROWS, VECTORS, step_cost
 
 PIXELS_OUTSIDE, CHANNELS_OUTSIDE = "po", "op"
@@ -21,9 +21,6 @@ _HEIGHTS = (1, 2, 4, 7)
 _UNROLLED = (1, 2, 4, 8)
 _NEAR = 1.15
 """Times the least cost of a register tile, up to which one is worth trying."""
-
-_WIDE_BITS = 512
-"""The bits of the narrowest registers whose halves are tried as vectors, too."""
 
 
 def declare(cfg: pb.TemplateConfig, point: Conv) -> None:
@@ -98,7 +95,7 @@ def _vector_sizes(point: Conv, blocks: list[int]) -> list[int]:
     """Return the elements of a vector of sums: a register of them, and half of it where that leaves fewer unused."""
     half = point.lanes // 2
     extents = [point.o] if point.layout == "NHWC" else [block * point.out[1] for block in blocks]
-    is_wide = point.target.vector_bits >= _WIDE_BITS
+    is_wide = point.target.vector_bits >= WIDE_BITS
     return [point.lanes, *([half] if is_wide and any(0 < e % point.lanes <= half for e in extents) else [])]
 
 

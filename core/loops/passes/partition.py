@@ -222,18 +222,19 @@ class _Partition:
     def lanes(self, loop: For) -> int:
         """Return the lanes of a vectorized loop, without the last ones where a test leaves these out.
 
-        Those of sums in memory and of loads across rows leave; local sums of all lanes are kept in registers, and so
-        is a single one.
+        Those of sums in memory and of loads across rows leave; local sums of all lanes, or of half of them, are kept in
+        registers, and so is a single one.
         """
         lanes, test = loop.extent, loop.body
-        if not isinstance(test, If) or not (_sums_in_memory(test.then, loop.var) or _is_across(test.then, loop.var)):
+        if not isinstance(test, If) or not (_is_sum(test.then, loop.var) or _is_across(test.then, loop.var)):
             return lanes
         fixed = {v: r for v, r in self.ranges.items() if r[0] == r[1]}
         for part in conjuncts(test.condition):
             solved = self.solved(part, loop.var, fixed) if isinstance(part, Compare) else None
             if solved is not None and solved[0] == solved[1] == (0, solved[0][1]):
                 lanes = min(lanes, solved[0][1])
-        return lanes or loop.extent
+        is_local = isinstance(test.then, Store) and test.then.buffer.scope == "local" and _is_sum(test.then, loop.var)
+        return loop.extent if is_local and 2 * lanes != loop.extent else lanes or loop.extent
 
     def branches(self, loop: For, parts: list[tuple[int, int]]) -> Stmt | None:
         """Keep a parallel loop whole, or its tail would run on one thread; the parts become branches."""
@@ -346,17 +347,17 @@ def _at_most_zero(coefficient: int, rest: int) -> tuple[int, int]:
     return max(-(-rest // -coefficient), 0), 1 << 62
 
 
-def _sums_in_memory(stmt: Stmt, lane: Var) -> bool:
-    """Check if each lane adds to an element of its own, in memory."""
-    if not isinstance(stmt, Store) or stmt.buffer.scope == "local" or update(stmt) is None:
+def _is_sum(stmt: Stmt, lane: Var) -> bool:
+    """Check if each lane adds to an element of its own."""
+    if not isinstance(stmt, Store) or update(stmt) is None:
         return False
     return any(lane in free_vars(each) for each in stmt.indices)
 
 
 def _shortens_vectors(loop: For, test: Compare | Logic, guarded: If) -> bool:
-    """Check if a test leaves out lanes of sums in memory, of a vectorized loop in this one."""
+    """Check if a test leaves out lanes of sums, of a vectorized loop in this one."""
     lanes = (each.var for each in walk(loop.body) if isinstance(each, For) and each.kind is ForKind.VECTORIZED)
-    return any(lane in free_vars(test) and _sums_in_memory(guarded.then, lane) for lane in lanes)
+    return any(lane in free_vars(test) and _is_sum(guarded.then, lane) for lane in lanes)
 
 
 def _is_across(stmt: Stmt, lane: Var) -> bool:
