@@ -22,7 +22,7 @@ PACKED = "packed"
 USUAL_WEIGHTS = {"NCHW": "OIHW", "NHWC": "OHWI"}
 
 
-WIDE_BITS, _HALF_OF_WIDE = 512, 1.08
+_WIDE_BITS, _HALF_OF_WIDE = 512, 1.08
 """The bits of a vector whose halves can be computed two at a time, and the time of both relative to that of the whole.
 Half of a narrower vector takes as long as the whole."""
 
@@ -76,7 +76,7 @@ class Conv:
     def lanes_used(self) -> int:
         """The lanes of these vectors that are computed: wide ones end at their half, where it has the last channel."""
         half = self.lanes // 2
-        return -(-self.o // half) * half if self.target.vector_bits >= WIDE_BITS else self.vectors * self.lanes
+        return -(-self.o // half) * half if self.target.vector_bits >= _WIDE_BITS else self.vectors * self.lanes
 
     @property
     def padded(self) -> tuple[int, int]:
@@ -228,7 +228,7 @@ def group_outputs(conv: Conv, groups: int) -> int:
     if conv.weights != PACKED or outputs <= half:
         return outputs
     whole, halves = (-(-outputs // lanes) * lanes for lanes in (conv.lanes, half))
-    slower = _HALF_OF_WIDE if conv.target.vector_bits >= WIDE_BITS else 2
+    slower = _HALF_OF_WIDE if conv.target.vector_bits >= _WIDE_BITS else 2
     return whole if whole <= slower * halves else halves
 
 

@@ -25,7 +25,7 @@ from pegbox.templates.conv_shape import PACKED, Conv, Steps, Window, conv_shape
 from pegbox.templates.conv_stages import plain as plain_point
 from pegbox.templates.conv_stages import plain_depthwise
 from pegbox.templates.register_tile import write_out
-from pegbox.templates.separable_space import PIXELS_OUTSIDE, lanes_of_sums
+from pegbox.templates.separable_space import PIXELS_OUTSIDE
 from pegbox.templates.weights import packed
 
 NAME = "separable_conv2d"
@@ -110,14 +110,14 @@ def _channels_last(
     cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factors: te.Tensor
 ) -> tuple[te.TESchedule, te.Tensor]:
     """Return the result, and its loops, with vectors along its channels."""
-    lanes, width, c = lanes_of_sums(cfg, point), point.lanes, te.reduce_axis((0, point.c), name="c")
+    lanes, c = point.lanes, te.reduce_axis((0, point.c), name="c")
     panels = factors if point.weights == PACKED else _panels(point, factors)
 
     def element(n: te.Expr, v: te.Expr, y: te.Expr, x: te.Expr, z: te.Expr) -> te.Expr:
-        o = v * lanes + z
-        return te.sum(pixels(n, y, x, c) * panels(o // width, 0, 0, c, o % width), axis=c)
+        where = v * lanes + z < point.lanes_used if point.lanes_used < point.vectors * lanes else None
+        return te.sum(pixels(n, y, x, c) * panels(v, 0, 0, c, z), axis=c, where=where)
 
-    sums = te.compute((point.n, -(-point.o // lanes), *point.out, lanes), element, name="sums")
+    sums = te.compute((point.n, point.vectors, *point.out, lanes), element, name="sums")
     out = te.compute(point.out_shape, lambda n, y, x, o: sums(n, o // lanes, y, x, o % lanes), name="C")
     s = te.create_schedule(out.op)
     n, y, x, o = s[out].op.axis
@@ -158,12 +158,12 @@ def _channels_first(
     cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factors: te.Tensor
 ) -> tuple[te.TESchedule, te.Tensor]:
     """Return the result, and its loops, with vectors along the pixels of a block."""
-    lanes, columns = lanes_of_sums(cfg, point), point.out[1]
+    lanes, columns = point.lanes, point.out[1]
     c, zero = te.reduce_axis((0, point.c), name="c"), te.const(0, "int64")
 
     def factor(o: te.Expr) -> te.Expr:
         if point.weights == PACKED:
-            return factors(o // point.lanes, 0, 0, c, o % point.lanes)
+            return factors(o // lanes, 0, 0, c, o % lanes)
         return factors(*point.weight_at(o, c, zero, zero))
 
     sums = te.compute(

@@ -11,7 +11,7 @@ import pegbox as pb
 from pegbox.codegen import fits_registers
 from pegbox.expr import nbytes
 from pegbox.templates import depthwise_conv2d as depthwise
-from pegbox.templates.conv_shape import PACKED, WIDE_BITS, Conv
+from pegbox.templates.conv_shape import PACKED, Conv
 from pegbox.templates.register_tile import BODY, ROWS, VECTORS, step_cost
 
 PIXELS_OUTSIDE, CHANNELS_OUTSIDE = "po", "op"
@@ -28,40 +28,28 @@ def declare(cfg: pb.TemplateConfig, point: Conv) -> None:
     (rows, columns), names = point.out, _names(point)
     row_bytes = columns * point.c * nbytes(point.dtype)
     blocks = [b for b in range(1, rows + 1) if rows % b == 0 and (b == 1 or b * row_bytes <= cfg.target.caches.l2)]
-    sizes = _vector_sizes(point, blocks)
-    found = {(block, lanes): _tiles(point, block, lanes) for block in blocks for lanes in sizes}
+    found = {block: _tiles(point, block) for block in blocks}
     cfg.define_knob("block", blocks)
-    if len(sizes) > 1:
-        cfg.define_knob("point_lanes", sizes)
     for place, name in enumerate(names):
         cfg.define_knob(name, sorted({tile[place] for tiles in found.values() for tile in tiles}))
     cfg.define_knob("order_tiles", [PIXELS_OUTSIDE, CHANNELS_OUTSIDE])
     cfg.define_knob("unroll_c", [u for u in _UNROLLED if point.c % u == 0])
-    block, reads = ("block", *(["point_lanes"] if len(sizes) > 1 else [])), names
     cfg.add_constraint(
-        lambda c: _tile(c, point) in found[c["block"].val, _lanes(c, sizes)],
-        reads=(*block, *reads),
+        lambda c: _tile(c, point) in found[c["block"].val],
+        reads=("block", *names),
         message="the register tile fits the registers, and has few loads",
     )
     cfg.add_constraint(
         lambda c: math.prod(_tile(c, point)) * c["unroll_c"].val <= BODY,
-        reads=(*reads, "unroll_c"),
+        reads=(*names, "unroll_c"),
         message=f"the innermost body has at most {BODY} multiply-adds",
     )
     cfg.add_constraint(
-        lambda c: (
-            c["order_tiles"].val == PIXELS_OUTSIDE
-            or min(_counts(point, c["block"].val, _lanes(c, sizes), _tile(c, point))) > 1
-        ),
-        reads=(*block, *reads, "order_tiles"),
+        lambda c: c["order_tiles"].val == PIXELS_OUTSIDE or min(_counts(point, c["block"].val, _tile(c, point))) > 1,
+        reads=("block", *names, "order_tiles"),
         message="an order of tiles has one name",
     )
     _constrain_depthwise(cfg)
-
-
-def lanes_of_sums(cfg: pb.TemplateConfig, point: Conv) -> int:
-    """Return the elements of a vector of sums: the knob `point_lanes`, or the only size that there is."""
-    return int(cfg["point_lanes"].val) if "point_lanes" in cfg.space.knobs else point.lanes
 
 
 def _constrain_depthwise(cfg: pb.TemplateConfig) -> None:
@@ -87,40 +75,28 @@ def _tile(c: pb.Config, point: Conv) -> tuple[int, ...]:
     return tuple(c[name].val for name in _names(point))
 
 
-def _lanes(c: pb.Config, sizes: list[int]) -> int:
-    return int(c["point_lanes"].val) if len(sizes) > 1 else sizes[0]
-
-
-def _vector_sizes(point: Conv, blocks: list[int]) -> list[int]:
-    """Return the elements of a vector of sums: a register of them, and half of it where that leaves fewer unused."""
-    half = point.lanes // 2
-    extents = [point.o] if point.layout == "NHWC" else [block * point.out[1] for block in blocks]
-    is_wide = point.target.vector_bits >= WIDE_BITS
-    return [point.lanes, *([half] if is_wide and any(0 < e % point.lanes <= half for e in extents) else [])]
-
-
-def _counts(point: Conv, block: int, lanes: int, tile: tuple[int, ...]) -> tuple[int, int]:
+def _counts(point: Conv, block: int, tile: tuple[int, ...]) -> tuple[int, int]:
     """Count the tiles of output channels, and those of a block's pixels."""
     columns = point.out[1]
     if point.layout == "NHWC":
         height, width, vectors = tile
-        return -(-point.o // (vectors * lanes)), block // height * -(-columns // width)
+        return -(-point.vectors // vectors), block // height * -(-columns // width)
     channels, vectors = tile
-    return -(-point.o // channels), -(-block * columns // (vectors * lanes))
+    return -(-point.o // channels), -(-block * columns // (vectors * point.lanes))
 
 
 @lru_cache(maxsize=256)
-def _tiles(point: Conv, block: int, lanes: int) -> frozenset[tuple[int, ...]]:
+def _tiles(point: Conv, block: int) -> frozenset[tuple[int, ...]]:
     """Return the register tiles with few loads of a block's sums."""
     if point.layout == "NHWC":
-        (_, columns), vectors = point.out, -(-point.o // lanes)
+        columns, vectors = point.out[1], point.vectors
         costs: dict[tuple[int, ...], float] = {
             (h, w, v): block // h * _cost(columns, w, vectors, v, lambda w, v, h=h: step_cost(h * w, v))
             for h, w, v in itertools.product(_HEIGHTS, ROWS, VECTORS)
             if block % h == 0 and fits_registers(point.target, h * w, v)
         }
     else:
-        vectors = -(-block * point.out[1] // lanes)
+        vectors = -(-block * point.out[1] // point.lanes)
         costs = {
             (o, v): _cost(point.o, o, vectors, v, step_cost)
             for o, v in itertools.product(ROWS, VECTORS)
