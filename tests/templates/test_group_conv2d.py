@@ -77,7 +77,7 @@ def test_lanes_of_a_group_have_an_element_of_the_input_in_common(golden: Golden)
     golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
 
 
-@pytest.mark.parametrize("outputs, is_inside", [(8, True), (12, True), (16, False), (32, False)])
+@pytest.mark.parametrize(("outputs", "is_inside"), [(8, True), (12, True), (16, False), (32, False)])
 def test_columns_of_the_filter_are_unrolled_for_narrow_groups(outputs: int, is_inside: bool) -> None:
     target = "llvm -mcpu=x86-64-v4 -num-cores 1"
     task = pb.create_task("group_conv2d", (1, 16, 8, 8, 4 * outputs, 3, 3, 4), {"padding": 1}, target=target)
