@@ -128,14 +128,26 @@ def _tiles(
 
 
 def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at: Sequence[te.Expr]) -> list[te.Expr]:
-    """Tests that a row of the filter, and a column, lie in the image, for which the loops around channels are cut."""
+    """Tests that a row of the filter, and a column, lie in the image, for which the loops around channels are cut.
+
+    Where some tiles lie in the border as a whole, as with large dilations, only these are left out: a test of each
+    pixel would be made in the innermost loop.
+    """
     if cfg["inner"].val != CHANNELS_INSIDE:
         return []
     tests = []
-    for axis in range(2):
-        if tiles.leaves_border_out(conv, axis) and (axis == 1 or cfg["tile_h"].val == 1):
-            place = at[axis] * conv.stride[axis] + filter_at[axis] * conv.dilation[axis]
-            tests += [place >= conv.padding[axis], place < conv.padding[axis] + conv.size[axis]]
+    for axis, tile in enumerate((cfg["tile_h"].val, cfg["tile_w"].val)):
+        if not tiles.leaves_border_out(conv, axis):
+            continue
+        stride, first, last = conv.stride[axis], at[axis], at[axis]
+        if (tile - 1) * stride < max(conv.padding[axis], conv.padding_after[axis]):
+            first = at[axis] // tile * tile
+            last = first + (tile - 1)
+        elif axis == 0:
+            continue
+        offset = filter_at[axis] * conv.dilation[axis]
+        tests += [last * stride + offset >= conv.padding[axis]]
+        tests += [first * stride + offset < conv.padding[axis] + conv.size[axis]]
     return tests
 
 
