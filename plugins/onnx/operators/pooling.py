@@ -18,18 +18,11 @@ def _pooled(
 ) -> tuple[te.Tensor, Windows, tuple[int, ...]]:
     windows = windows_of(node, x.shape[2:], node.get("kernel_shape"))
     counts = windows.counts(x.shape[2:], ceil=bool(node.get("ceil_mode", 0)))
-    after = []  # the last window of a rounded-up count may reach beyond the border
-    for e, n, k, s, d, low, high in zip(
-        x.shape[2:],
-        counts,
-        windows.kernel,
-        windows.strides,
-        windows.dilations,
-        windows.before,
-        windows.after,
-        strict=True,
-    ):
-        after.append(max(high, (n - 1) * s + d * (k - 1) + 1 - e - low))
+    # The last window of a rounded-up count may reach beyond the border.
+    after = [
+        max(high, (n - 1) * s + d * (k - 1) + 1 - e - low)
+        for e, n, (k, s, d, low, high) in zip(x.shape[2:], counts, windows.by_axis, strict=True)
+    ]
     around = padded(x, (0, 0, *windows.before), (0, 0, *after), fill)
     dims = list(range(len(counts)))
     groups = [[d] for d in reversed(dims)] if _is_of_lines(windows) else [dims]
@@ -74,9 +67,7 @@ def _places(node: OperatorNode, x: te.Tensor, best: te.Tensor, windows: Windows,
 
     def element(n: Any, c: Any, *at: Any) -> Any:
         tests, indices = [], []
-        for i, r, e, stride, dilation, low in zip(
-            at, over, x.shape[2:], windows.strides, windows.dilations, windows.before, strict=True
-        ):
+        for i, r, e, (_, stride, dilation, low, _) in zip(at, over, x.shape[2:], windows.by_axis, strict=True):
             index = i * stride + r * dilation - low
             tests += [index >= 0, index < e]
             indices.append(te.maximum(te.minimum(index, e - 1), 0))
@@ -126,18 +117,7 @@ def max_unpool(node: OperatorNode, x: te.Tensor, places: te.Tensor) -> te.Tensor
 def average_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     total, windows, counts = _pooled(node, x, te.sum, te.const(0, x.dtype))
     whole = bool(node.get("count_include_pad", 0))
-    sides = list(
-        zip(
-            x.shape[2:],
-            counts,
-            windows.kernel,
-            windows.strides,
-            windows.dilations,
-            windows.before,
-            windows.after,
-            strict=True,
-        )
-    )
+    sides = [(e, n, *side) for e, n, side in zip(x.shape[2:], counts, windows.by_axis, strict=True)]
 
     def count(i: Any, e: int, k: int, s: int, d: int, low: int, high: int) -> Any:
         first, extent = (0, e + low + high) if whole else (low, e)
