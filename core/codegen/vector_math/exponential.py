@@ -1,4 +1,4 @@
-"""exp, exp2, decay, sigmoid, tanh and erf.
+"""exp, exp2, decays, sigmoid, tanh and erf.
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
@@ -92,6 +92,9 @@ _TWO_OCTAVES: Final = EightRoots(4, 2 * 127, coefficients.EXP_TAIL_QUARTER_F32)
 _NORMAL: Final = EightRoots(8, 127 - 1, coefficients.EXP_TAIL_EIGHTH_F32)
 _HALVED: Final = EightRoots(8, 127 - 2, coefficients.EXP_TAIL_EIGHTH_F32)
 """The roots for powers in one octave, and for halves of them; one octave more keeps `added` positive."""
+_RAISE: Final = 30
+_RAISED: Final = EightRoots(8, 127 - 1 + _RAISE, coefficients.EXP_TAIL_EIGHTH_F32)
+"""The roots for 2^30 e^x, which has a normal exponent for all x from `exp_min` to 0."""
 
 
 def reduce(x: VectorValue, *, factors: int = 1, less: int = 0) -> tuple[VectorValue, VectorValue]:
@@ -242,6 +245,19 @@ def decay(x: VectorValue) -> VectorValue:
     return power.fma(less_one, power)
 
 
+def exp_decay(x: VectorValue) -> VectorValue:
+    """Compute e^-|x|; where it is subnormal, any number from 0 to the smallest that is not."""
+    fmt, down = FORMATS[x.element], x.abs() * -1.0
+    if x.body.register_lanes == _COUNT:
+        return exp(down)
+    inside = down.at_least(-fmt.bias * math.log(2))
+    if _picks_eight(x):
+        return _normal_power(*_reduced(inside, inside, _NORMAL))
+    r, n = reduce(inside)
+    power = power_of_two(n, x.element)
+    return power.fma(expm1_reduced(r, fmt.exp_tail), power)
+
+
 def _picks_eight(x: VectorValue) -> bool:
     """Decide if a permutation of AVX2 picks roots of powers of two."""
     return x.can_pick and x.body.register_lanes == 8
@@ -278,11 +294,14 @@ def _normal_power(numbers: VectorValue, less_one: VectorValue) -> VectorValue:
 
 def sigmoid(x: VectorValue) -> VectorValue:
     """Compute 1 / (1 + e^-x), from e^-|x| so that small results keep their relative accuracy."""
-    size = x.abs() * -1.0
+    size, one = x.abs() * -1.0, 1.0
     if not x.fills_avx512:
         size = size.at_least(FORMATS[x.element].exp_min)
-    z = _power(*_reduced(size, size, _TWO_OCTAVES)) if _picks_eight(x) else _exp_in_range(size)
-    return x.bits().lt(0).where(z, 1.0) / (z + 1.0)
+    if _picks_eight(x):  # both sides of the quotient are raised, so a subnormal one is rounded once
+        z, one = _normal_power(*_reduced(size, size, _RAISED)), 2.0**_RAISE
+    else:
+        z = _exp_in_range(size)
+    return x.bits().lt(0).where(z, one) / (z + one)
 
 
 def gate(a: VectorValue, b: VectorValue) -> VectorValue:
@@ -297,7 +316,7 @@ def gate(a: VectorValue, b: VectorValue) -> VectorValue:
     if _picks_eight(b):
         inside = x.at_least((2 - fmt.bias) * math.log(2))
         half = _normal_power(*_reduced(inside, inside.below(fmt.exp_max), _HALVED))
-        return a / (half + half + 1.0)
+        return a / half.fma(2.0, 1.0)
     r, n = reduce(x.at_most(fmt.exp_max).at_least((2 - fmt.bias) * math.log(2)), less=1)
     return a / (_twice(expm1_reduced(r, fmt.exp_tail), n) + 1.0)
 
@@ -310,7 +329,7 @@ def gate2(a: VectorValue, b: VectorValue) -> VectorValue:
     if _picks_eight(b):
         inside = x.at_least(2.0 - fmt.bias)
         half = _normal_power(*_reduced_exp2(inside, inside.below(fmt.bias + 1.5), _HALVED))
-        return a / (half + half + 1.0)
+        return a / half.fma(2.0, 1.0)
     inside = x.at_most(fmt.bias + 1.0).at_least(2.0 - fmt.bias)
     return a / (_twice(*_split_exponent(inside, less=1)) + 1.0)
 
