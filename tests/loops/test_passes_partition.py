@@ -107,14 +107,34 @@ def test_sums_in_memory_have_fewer_lanes_in_place_of_a_mask(golden: Any) -> None
     golden(func)
 
 
-@pytest.mark.parametrize(("scope", "expected"), [("global", [3]), ("local", [4])])
+def test_an_unrolled_loop_is_cut_where_lanes_of_its_sums_end(golden: Any) -> None:
+    x, r = te.placeholder((5, 6), "int32", "X"), te.reduce_axis((0, 5), "r")
+
+    def total(v: te.Expr, z: te.Expr) -> te.Expr:
+        return te.sum(x[r, v * 4 + z], axis=r, where=v * 4 + z < 6)
+
+    sums = te.compute((2, 4), total, "T")
+    y = te.compute((6,), lambda i: sums[i // 4, i % 4], "Y")
+    s = te.create_schedule(y.op)
+    v, z = s[sums].op.axis
+    s[sums].reorder(r, v, z)
+    s[sums].unroll(v)
+    s[sums].vectorize(z)
+    func = check_values(s, [x, y])
+    assert ifs(func) == 0
+    golden(func)
+
+
+@pytest.mark.parametrize(
+    ("scope", "end", "expected"), [("global", 3, [3]), ("global", 2, [2]), ("local", 3, [4]), ("local", 2, [2])]
+)
 @pytest.mark.parametrize("first", [0, 1])
-def test_only_sums_that_are_not_local_have_fewer_lanes(scope: str, expected: list[int], first: int) -> None:
-    """Leave out the last lane or the first: the first one stays a mask."""
+def test_local_sums_have_all_lanes_or_half_of_them(scope: str, end: int, expected: list[int], first: int) -> None:
+    """Leave out the last lanes or the first one, whose test stays a mask."""
     k, i = Var("k"), Var("i")
     x, y, total = Buffer("X", (5, 4), "int32"), Buffer("Y", (4,), "int32"), Buffer("T", (4,), "int32", scope)
     added = Store(total, (i,), add(Load(total, (i,)), Load(x, (k, i))))
-    test = compare("lt", i, index(3)) if first == 0 else compare("ge", i, index(1))
+    test = compare("lt", i, index(end)) if first == 0 else compare("ge", i, index(1))
     summed = For(k, 5, For(i, 4, If(test, added), ForKind.VECTORIZED))
     zero, last = Var("zero"), Var("last")
     body = seq(

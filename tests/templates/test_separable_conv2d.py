@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox.errors import ArgumentError, TemplateError
+from pegbox.templates import pack_weights
+
+NAME = "separable_conv2d"
+AVX2, AVX512 = ("llvm -mcpu=x86-64-v3 -num-cores 1", "llvm -mcpu=x86-64-v4 -num-cores 1")
+
+
+def expected(x: Any, w: Any, b: Any, point: Any, stride: int, pad: int, top: float) -> Any:
+    """Convolve NCHW images by NumPy in float64, with filters (C, 1, KH, KW) and (O, C, 1, 1), and a limit between."""
+    wide = np.pad(x.astype("float64"), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    kh, kw = w.shape[2:]
+    rows, columns = ((extent - k) // stride + 1 for extent, k in zip(wide.shape[2:], (kh, kw), strict=True))
+    middle = b[:, None, None] + sum(
+        wide[:, :, i : i + rows * stride : stride, j : j + columns * stride : stride] * w[:, 0, i, j, None, None]
+        for i in range(kh)
+        for j in range(kw)
+    )
+    return np.einsum("nchw,oc->nohw", np.clip(middle, 0, top), point[:, :, 0, 0])
+
+
+@pytest.mark.parametrize("activation", ["relu", "relu6"])
+@pytest.mark.parametrize("weights", ["", "packed"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize(
+    ("size", "outputs", "kernel", "stride"),
+    [((9, 8), 24, 3, 1), ((12, 12), 20, 5, 2), ((7, 7), 9, 3, 1), ((8, 16), 40, 3, 2), ((5, 6), 17, 1, 1)],
+)
+def test_values_are_those_of_two_convolutions(
+    size: tuple[int, int], outputs: int, kernel: int, stride: int, layout: str, weights: str, activation: str
+) -> None:
+    rng, c, pad = np.random.default_rng(0), 19, kernel // 2
+    x, w = rng.standard_normal((2, c, *size)), rng.standard_normal((c, 1, kernel, kernel))
+    b, point = 3 * rng.standard_normal(c), rng.standard_normal((outputs, c, 1, 1))
+    x, w, b, point = (array.astype("float32") for array in (x, w, b, point))
+    kwargs = {"stride": stride, "padding": pad, "activation": activation, "bias": True, "layout": layout}
+    task = pb.create_task(NAME, (2, c, *size, outputs, kernel, kernel), {**kwargs, "weights": weights})
+    filters = point if layout == "NCHW" else point.transpose(0, 2, 3, 1).copy()
+    given = [x, w] if layout == "NCHW" else [x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy()]
+    given += [b, pack_weights(task, filters) if weights else filters]
+    want = expected(x, w, b, point, stride, pad, 6 if activation == "relu6" else np.inf)
+    for digits in task.space.sample(4, rng):
+        found = np.full(task.arguments()[-1].shape, np.nan, "float32")
+        pb.build(task, config=task.space.config(digits))(*given, found)
+        got = found if layout == "NCHW" else found.transpose(0, 3, 1, 2)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_each_block_begins_with_the_rows_that_it_reads(layout: str, golden: Callable[[object], None]) -> None:
+    kwargs = {"padding": 1, "layout": layout, "activation": "relu", "bias": True, "weights": "packed"}
+    task = pb.create_task(NAME, (1, 16, 8, 16, 24, 3, 3), kwargs, target=AVX2)
+    tile = {"point_h": 1, "point_w": 4} if layout == "NHWC" else {"point_o": 4}
+    chosen = {"block": 4, "tile_h": 2, "unroll_c": 2, "order_tiles": "po", **tile}
+    golden(task.show_ir(next(c for c in task.space.iterate() if all(c[k].val == v for k, v in chosen.items()))))
+
+
+def test_blocks_of_rows_fit_the_second_cache() -> None:
+    task = pb.create_task(NAME, (1, 512, 56, 56, 64, 3, 3), {"padding": 1, "layout": "NHWC"}, target=AVX512)
+    blocks = [entity.value() for entity in task.space.knobs["block"].entities]
+    assert blocks == [b for b in (1, 2, 4, 7, 8, 14, 28, 56) if b == 1 or b * 56 * 512 * 4 <= task.target.caches.l2]
+
+
+def test_vectors_of_sums_end_at_their_half() -> None:
+    """Of 24 channels, the second vector of AVX-512 has 8."""
+    for target, sizes in ((AVX512, {16, 8}), (AVX2, {8})):
+        task = pb.create_task(NAME, (1, 16, 8, 8, 24, 1, 1), {"layout": "NHWC", "weights": "packed"}, target=target)
+        lines = task.show_ir(task.space.get(0)).splitlines()
+        loops = [
+            lines[i - 1] for i, line in enumerate(lines) if line.lstrip().startswith("sums[") and "+ middle" in line
+        ]
+        assert {int(loop.partition("range(")[2].rstrip("):")) for loop in loops} == sizes
+
+
+def test_an_epilogue_follows() -> None:
+    from pegbox import te
+
+    def residual(c: te.Tensor) -> te.Tensor:
+        other = te.placeholder(c.shape, name="other")
+        return te.compute(c.shape, lambda *i: c(*i) + other(*i), name="sum")
+
+    task = pb.create_task(NAME, (1, 9, 6, 7, 10, 3, 3), {"padding": 1, "layout": "NHWC"}, epilogue=residual)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(spec.shape).astype(spec.dtype) for spec in task.arguments()]
+    (want,) = task.reference(arrays[:-1])
+    pb.build(task)(*arrays)
+    np.testing.assert_allclose(arrays[-1], want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "message"),
+    [
+        ((1, 0, 4, 4, 8, 3, 3), {}, "separable_conv2d: C=0 is not a size"),
+        ((1, 4, 4, 4, 0, 3, 3), {"padding": 1}, "separable_conv2d: O=0 is not a size"),
+        ((1, 4, 4, 4, 8, 5, 3), {}, "separable_conv2d: the filter spans 5 along H"),
+        ((1, 4, 4, 4, 8, 3, 3), {"stride": 0}, "separable_conv2d: stride=0 is neither"),
+        ((1, 4, 4, 4, 8, 3, 3), {"activation": "silu"}, "separable_conv2d: activation='silu' is not known here; give"),
+        ((1, 4, 4, 4, 8, 3, 3), {"layout": "NHCW"}, "separable_conv2d: layout='NHCW' is not a layout here"),
+        ((1, 4, 4, 4, 8, 3, 3), {"weights": "IO"}, "separable_conv2d: weights='IO' is not a layout here"),
+    ],
+)
+def test_bad_arguments_are_refused(args: tuple[int, ...], kwargs: dict[str, Any], message: str) -> None:
+    with pytest.raises(TemplateError, match=message):
+        pb.create_task(NAME, args=args, kwargs=kwargs)
+
+
+def test_filters_of_pixels_are_packed() -> None:
+    task = pb.create_task(NAME, (1, 4, 6, 6, 9, 3, 3), {"weights": "packed"}, target=AVX2)
+    filters = np.arange(36, dtype="float32").reshape(9, 4, 1, 1)
+    packed = pack_weights(task, filters)
+    assert packed.shape == (2, 1, 1, 4, 8)
+    np.testing.assert_array_equal(packed[1, 0, 0, :, 0], filters[8, :, 0, 0])
+    assert not packed[1, ..., 1:].any()
+    with pytest.raises(ArgumentError, match=r"the weights are float32 of shape \(9, 4, 1, 1\), got float32 of shape"):
+        pack_weights(task, np.zeros((9, 4, 3, 3), "float32"))
