@@ -63,7 +63,7 @@ def copy_of(c: KnobValues, conv: Conv, axis: int, extent: int) -> tuple[int, int
     if beside is None:
         return 0, end
     first = conv.padding[axis] - min(beside, conv.padding[axis])
-    return first, min(end, conv.padding[axis] + conv.size[axis] + beside) - first
+    return first, max(min(end, conv.padding[axis] + conv.size[axis] + beside) - first, 1)  # windows may see no pixel
 
 
 def panels_of(c: KnobValues, conv: Conv) -> int:
