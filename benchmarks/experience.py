@@ -7,6 +7,7 @@
     python3 benchmarks/experience.py --random 24 --kind models      # of the kinds that models have, with packed weights
     python3 benchmarks/experience.py --random 40 --kind depthwise --seed 11    # depthwise convolutions
     python3 benchmarks/experience.py --random 16 --kind batches --seed 61     # of several images, or of 7x7 in NCHW
+    python3 benchmarks/experience.py --random 16 --kind depthwise-rows --seed 71    # in NCHW
     python3 benchmarks/experience.py --random 16 --kind winograd --seed 21    # convolutions by Winograd's algorithm
     python3 benchmarks/experience.py --random 12 --kind groups --seed 31    # convolutions in groups
     python3 benchmarks/experience.py --random 14 --kind lines --seed 41    # convolutions in one dimension
@@ -49,6 +50,7 @@ from random_shapes import (
     Shape,
     depthwise_batch,
     depthwise_layer,
+    depthwise_rows,
     grouped_layer,
     in_turns,
     line_layer,
@@ -154,6 +156,7 @@ SKETCHES: dict[str, tuple[int, ...]] = {
 KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {
     "all": shapes, "outliers": in_turns(*OUTLIERS), "models": in_turns(*OF_MODELS),
     "depthwise": in_turns(depthwise_layer), "batches": in_turns(depthwise_batch),
+    "depthwise-rows": in_turns(depthwise_rows),
     "winograd": in_turns(winograd_layer), "groups": in_turns(grouped_layer),
     "lines": in_turns(line_layer), "strassen": in_turns(strassen_product),
 }  # fmt: skip

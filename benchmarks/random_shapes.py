@@ -260,6 +260,14 @@ def depthwise_batch(s: Sizes) -> Shape:
             return "depthwise_conv2d", (images, channels, pixels, pixels, width, width), kwargs
 
 
+def depthwise_rows(s: Sizes) -> Shape:
+    """Choose a depthwise convolution in NCHW, whose vectors run along rows."""
+    while True:
+        shape = s.one_of(depthwise_layer, depthwise_batch)(s)
+        if shape[2]["layout"] == "NCHW":
+            return shape
+
+
 def winograd_layer(s: Sizes) -> Shape:
     """Choose a convolution of 3×3 or 5×5 and stride 1 by Winograd's algorithm, with weights that are packed ahead."""
     while True:

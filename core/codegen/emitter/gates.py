@@ -4,6 +4,7 @@
     k * a * (1 + tanh(b)) = 2 k a / (1 + 2^(-c b)) with c = 2 log2(e)
     a * (1 + erf(b))      = a + a erf(b)
     exp2(-abs(b))         = 2^-|b|
+    exp(-abs(b))          = e^-|b|
 
 SiLU, GELU and its approximation by tanh are such products. The quotient takes fewer operations than the function and
 the product. So does the sum, because its erf may have an error that is small beside 1, not beside erf. 1 + tanh(b) has
@@ -12,7 +13,7 @@ few digits where tanh(b) is near -1, so c b may be rounded once more.
 No other factors change their order: a product of them could overflow, or be zero, where the program's is not. The 2
 goes into a constant k that keeps the numerator from overflow, |2 k| <= 1; without one, tanh stays.
 
-The last, a decay, is between 0 and 1: on targets that have no instruction for exponents, this saves the operations
+The last two, decays, are between 0 and 1: on targets that have no instruction for exponents, this saves the operations
 against overflow.
 """
 
@@ -25,8 +26,10 @@ import numpy as np
 
 from pegbox.expr.nodes import Binary, Call, Const, Expr
 
-NAMES = ("gate", "gate2", "erf_gate", "decay")
-"""The functions a / (1 + e^-b), a / (1 + 2^-b) and a (1 + erf(b)) of two numbers, and 2^-|b| of one."""
+NAMES = ("gate", "gate2", "erf_gate", "decay", "exp_decay")
+"""The functions a / (1 + e^-b), a / (1 + 2^-b) and a (1 + erf(b)) of two numbers, and 2^-|b|, e^-|b| of one."""
+
+_DECAYS = {"exp2": "decay", "exp": "exp_decay"}
 
 
 def fused(expr: Expr) -> Expr:
@@ -36,12 +39,12 @@ def fused(expr: Expr) -> Expr:
 
 
 def decay(call: Call) -> Call | None:
-    """Return the call that replaces a power of two of a negated magnitude; None for other calls."""
-    if call.name != "exp2" or call.dtype not in ("float32", "float64"):
+    """Return the call that replaces a power of 2 or e of a negated magnitude; None for other calls."""
+    if call.name not in _DECAYS or call.dtype not in ("float32", "float64"):
         return None
     size = _scaled(call.args[0], -1.0, most=1.0)
     if isinstance(size, Call) and size.name == "abs":
-        return Call("decay", size.args, call.dtype)
+        return Call(_DECAYS[call.name], size.args, call.dtype)
     return None
 
 
