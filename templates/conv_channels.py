@@ -145,8 +145,7 @@ def _tiles(
 def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at: Sequence[te.Expr]) -> list[te.Expr]:
     """Tests that a row of the filter, and a column, lie in the image, for which the loops around channels are cut.
 
-    Where some tiles lie in the border as a whole, as with large dilations, only these are left out: a test of each
-    pixel would be made in the innermost loop.
+    Of a dilated filter, tiles in the border are left out as a whole: their pixels are not tested in the innermost loop.
     """
     if cfg["inner"].val != CHANNELS_INSIDE:
         return []
@@ -156,7 +155,7 @@ def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at
         if tiles.border_read(cfg, conv, axis) is not None:
             first = at[axis] // cfg[name].val * cfg[name].val
             last = first + (cfg[name].val - 1)
-        elif axis == 0 or not tiles.leaves_border_out(conv, axis):
+        elif not (tiles.leaves_border_out(conv, axis) and (axis == 1 or cfg["tile_h"].val == 1)):
             continue
         offset = filter_at[axis] * conv.dilation[axis]
         tests += [last * stride + offset >= conv.padding[axis]]

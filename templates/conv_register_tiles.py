@@ -162,7 +162,7 @@ def _cost_of_row(conv: Conv, tile: ChannelTile, vectors: int, last: int) -> floa
 def _rows_inside(conv: Conv, tile: ChannelTile) -> float:
     """Share of the filter's rows that the tile does not leave out."""
     if not tiles.leaves_tiles_out(conv, 0, tile.height):
-        return 1.0
+        return conv.inside(0) if tile.height == 1 and tiles.leaves_border_out(conv, 0) else 1.0
     starts = range(0, conv.pixels[0], tile.height)
     inside = [conv.pixels_inside(0, tap) for tap in range(conv.kernel[0])]
     active = sum(overlap(pixels, range(y, y + tile.height)) > 0 for pixels in inside for y in starts)

@@ -34,9 +34,10 @@ def leaves_border_out(conv: Conv, axis: int) -> bool:
 
 
 def leaves_tiles_out(conv: Conv, axis: int, extent: int) -> bool:
-    """Decide whether tiles of that extent are left out where they lie in the border as a whole."""
-    some_do = (extent - 1) * conv.stride[axis] < max(conv.padding[axis], conv.padding_after[axis])
-    return conv.kernel[axis] > 1 and leaves_border_out(conv, axis) and some_do
+    """Decide whether tiles of that extent are left out where they lie in the border as a whole, by dilated filters."""
+    if conv.dilation[axis] == 1 or conv.kernel[axis] == 1 or not leaves_border_out(conv, axis):
+        return False
+    return (extent - 1) * conv.stride[axis] < max(conv.padding[axis], conv.padding_after[axis])
 
 
 def border_read(c: KnobValues, conv: Conv, axis: int) -> int | None:
@@ -44,11 +45,11 @@ def border_read(c: KnobValues, conv: Conv, axis: int) -> int | None:
 
     None where no tile lies in the border as a whole: then tiles read the border, or leave out single pixels.
     """
-    extent = c[("tile_h", "tile_w")[axis]].val
-    if c["inner"].val != CHANNELS_INSIDE or not leaves_tiles_out(conv, axis, extent):
+    # Values of knobs that are compared make classes of programs: without dilation they are not even read.
+    if conv.dilation[axis] == 1 or c["inner"].val != CHANNELS_INSIDE:
         return None
-    beyond: int = (extent - 1) * conv.stride[axis]
-    return beyond
+    extent: int = c[("tile_h", "tile_w")[axis]].val
+    return (extent - 1) * conv.stride[axis] if leaves_tiles_out(conv, axis, extent) else None
 
 
 def copy_of(c: KnobValues, conv: Conv, axis: int, extent: int) -> tuple[int, int]:
@@ -62,7 +63,7 @@ def copy_of(c: KnobValues, conv: Conv, axis: int, extent: int) -> tuple[int, int
     if beside is None:
         return 0, end
     first = conv.padding[axis] - min(beside, conv.padding[axis])
-    return first, min(end, conv.padding[axis] + conv.size[axis] + beside) - first
+    return first, max(min(end, conv.padding[axis] + conv.size[axis] + beside) - first, 1)  # windows may see no pixel
 
 
 def panels_of(c: KnobValues, conv: Conv) -> int:

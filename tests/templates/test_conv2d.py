@@ -273,6 +273,7 @@ SMALL: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 8, 3, 3, 24, 2, 2), {"padding": 4}),
     ((1, 12, 7, 7, 88, 1, 1), {}),
     ((1, 8, 12, 14, 40, 3, 3), {"padding": 5, "dilation": 5}),
+    ((1, 8, 1, 6, 24, 2, 2), {"padding": (3, 1, 0, 1), "dilation": 2, "stride": (3, 1)}),
     ((2, 9, 11, 12, 24, 3, 3), {"padding": (4, 6, 3, 5), "dilation": (4, 5), "stride": (2, 1)}),
 ]
 LAYOUTS = ("NCHW", "NHWC")
