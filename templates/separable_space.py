@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from functools import lru_cache
 
 import pegbox as pb
@@ -91,14 +90,14 @@ def _tiles(point: Conv, block: int) -> frozenset[tuple[int, ...]]:
     if point.layout == "NHWC":
         columns, vectors = point.out[1], point.vectors
         costs: dict[tuple[int, ...], float] = {
-            (h, w, v): block // h * _cost(columns, w, vectors, v, lambda w, v, h=h: step_cost(h * w, v))
+            (h, w, v): block // h * _cost(columns, w, vectors, v, rows=h)
             for h, w, v in itertools.product(_HEIGHTS, ROWS, VECTORS)
             if block % h == 0 and fits_registers(point.target, h * w, v)
         }
     else:
         vectors = -(-block * point.out[1] // point.lanes)
         costs = {
-            (o, v): _cost(point.o, o, vectors, v, step_cost)
+            (o, v): _cost(point.o, o, vectors, v)
             for o, v in itertools.product(ROWS, VECTORS)
             if fits_registers(point.target, o, v) and _is_side_by_side(point, o)
         }
@@ -106,13 +105,14 @@ def _tiles(point: Conv, block: int) -> frozenset[tuple[int, ...]]:
     return frozenset(tile for tile, cost in costs.items() if cost <= _NEAR * least)
 
 
-def _cost(rows: int, height: int, columns: int, width: int, cost: Callable[[int, int], float]) -> float:
-    """Return the cost of tiles of height × width, the last ones cut; infinite where one would be larger than all."""
-    if height > rows or width > columns:
+def _cost(extent: int, size: int, vectors: int, width: int, rows: int = 1) -> float:
+    """Return the cost of tiles of rows × size, by `width` vectors, the last ones cut; infinite if one is too large."""
+    if size > extent or width > vectors:
         return math.inf
-    down = {height: rows // height, rows % height: 1}
-    across = {width: columns // width, columns % width: 1}
-    return sum(n * m * cost(h, w) for (h, n), (w, m) in itertools.product(down.items(), across.items()) if h and w)
+    down = {size: extent // size, extent % size: 1}
+    across = {width: vectors // width, vectors % width: 1}
+    tiles = itertools.product(down.items(), across.items())
+    return sum(n * m * step_cost(rows * s, w) for (s, n), (w, m) in tiles if s and w)
 
 
 def _is_side_by_side(point: Conv, channels: int) -> bool:

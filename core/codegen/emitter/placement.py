@@ -75,20 +75,20 @@ def _visit(stmt: Stmt, in_parallel: bool, result: Placement, threads: int) -> No
         _place(stmt.buffer, in_parallel, result)
     if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL and threads > 1:
         in_parallel = True
-    if isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED and _is_half_update(stmt, result):
-        result.narrow[stmt.body.buffer] = stmt.extent
+    if isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED:
+        _note_half_update(stmt, result)
     for child in children(stmt):
         _visit(child, in_parallel, result, threads)
 
 
-def _is_half_update(loop: For, placement: Placement) -> bool:
-    """Check if a loop adds half a vector to sums that are in registers."""
+def _note_half_update(loop: For, result: Placement) -> None:
+    """Note the sums that a loop adds half a vector to, if they are on the stack."""
     body = loop.body
-    if not isinstance(body, Store) or body.buffer not in placement.stack or update(body) is None:
-        return False
-    return 2 * loop.extent == vector_lanes(placement.vector_bits, body) and any(
-        loop.var in free_vars(index) for index in body.indices
-    )
+    if not isinstance(body, Store) or body.buffer not in result.stack or update(body) is None:
+        return
+    is_half = 2 * loop.extent == vector_lanes(result.vector_bits, body)
+    if is_half and any(loop.var in free_vars(index) for index in body.indices):
+        result.narrow[body.buffer] = loop.extent
 
 
 def _place(buffer: Buffer, in_parallel: bool, result: Placement) -> None:
