@@ -6,6 +6,8 @@
     python3 benchmarks/experience.py --random 27 --kind outliers    # of the kinds that are predicted worst
     python3 benchmarks/experience.py --random 24 --kind models      # of the kinds that models have, with packed weights
     python3 benchmarks/experience.py --random 40 --kind depthwise --seed 11    # depthwise convolutions
+    python3 benchmarks/experience.py --random 16 --kind batches --seed 61     # of several images, or of 7x7 in NCHW
+    python3 benchmarks/experience.py --random 16 --kind depthwise-rows --seed 71    # in NCHW
     python3 benchmarks/experience.py --random 16 --kind winograd --seed 21    # convolutions by Winograd's algorithm
     python3 benchmarks/experience.py --random 12 --kind groups --seed 31    # convolutions in groups
     python3 benchmarks/experience.py --random 14 --kind lines --seed 41    # convolutions in one dimension
@@ -46,7 +48,9 @@ from random_shapes import (
     OF_MODELS,
     OUTLIERS,
     Shape,
+    depthwise_batch,
     depthwise_layer,
+    depthwise_rows,
     grouped_layer,
     in_turns,
     line_layer,
@@ -151,11 +155,14 @@ SKETCHES: dict[str, tuple[int, ...]] = {
 
 KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {
     "all": shapes, "outliers": in_turns(*OUTLIERS), "models": in_turns(*OF_MODELS),
-    "depthwise": in_turns(depthwise_layer), "winograd": in_turns(winograd_layer), "groups": in_turns(grouped_layer),
+    "depthwise": in_turns(depthwise_layer), "batches": in_turns(depthwise_batch),
+    "depthwise-rows": in_turns(depthwise_rows),
+    "winograd": in_turns(winograd_layer), "groups": in_turns(grouped_layer),
     "lines": in_turns(line_layer), "strassen": in_turns(strassen_product),
 }  # fmt: skip
 """The kinds of random shapes: all, those that are predicted worst, those of the nodes of models, depthwise ones,
-those of Winograd's algorithm, convolutions in groups and in one dimension, and products by Strassen's algorithm."""
+some of several images, those of Winograd's algorithm, convolutions in groups and in one dimension, and products by
+Strassen's algorithm."""
 
 LEAST = 20
 """The least number of configurations of a workload that tuners learn from. Predictions learn from fewer, too."""

@@ -9,8 +9,10 @@ write around the caches, and `copy` is a kernel of pegbox that does not. `of cop
 Nanoseconds are those of an element. Results are compared before anything is timed. torch allocates its results at each
 call, which costs more than the operator where they are large.
 
-Results lie `--pages` of 4 KB further than a new allocation: at some distances between an array and its result, rows
-take longer in some runs. The cause is not known.
+Arrays lie `--distance` MiB apart. Zen cores look for a line in the first cache by a hash of its address; of two lines
+with one hash, an access to one makes the next to the other a miss (Lipp et al., Take A Way, ASIA CCS 2020). 256 MiB is
+the worst distance. Arrays of 64 MiB that NumPy allocates one after the other, 64.004 apart, lose less. At the default
+distance, lines of an array and its result that are used together have different hashes.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ def main() -> int:
     parser.add_argument("--columns", type=int, nargs="+", default=[1024, 197])
     parser.add_argument("--names", nargs="+", default=[*BY_ROWS, *ELEMENTS], choices=[*BY_ROWS, *ELEMENTS])
     parser.add_argument("--seconds", type=float, default=2, help="of a row of the table")
-    parser.add_argument("--pages", type=int, default=3, help="of 4 KB before a result")
+    parser.add_argument("--distance", type=float, default=256.5, help="MiB between an array and its result")
     parser.add_argument("--target", default="llvm -mcpu=native")
     options = parser.parse_args()
     print("| ns an element | size | pegbox | copy | copyto | torch | ONNX Runtime | of copy |")
@@ -62,18 +64,18 @@ def main() -> int:
 def measured(name: str, rows: int, columns: int, options: argparse.Namespace) -> str:
     """Write a row of the table."""
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((rows, columns), "float32")
+    x, found, copied, onnx = apart(4, (rows, columns), options.distance)
+    rng.standard_normal(out=x, dtype="float32")
     weights = [
         rng.standard_normal(columns).astype("float32") for _ in range({"layer_norm": 2, "rms_norm": 1}.get(name, 0))
     ]
-    found, copied = apart(x, options.pages), apart(x, options.pages)
     kernel, copy = ours(name, rows, columns, options.target), ours("copy", rows, columns, options.target)
     calls: dict[str, Call] = {
         "pegbox": lambda: kernel(x, *weights, found),
         "copy": lambda: copy(x, copied),
         "copyto": lambda: np.copyto(copied, x),
     }
-    calls |= {rival: call for rival, call in rivals(name, x, weights, options.pages).items() if call is not None}
+    calls |= {rival: call for rival, call in rivals(name, x, weights, onnx).items() if call is not None}
     kernel(x, *weights, found)
     for rival in calls.keys() - {"pegbox", "copy", "copyto"}:
         np.testing.assert_allclose(found[:64], np.asarray(calls[rival]())[:64], rtol=1e-4, atol=1e-5)
@@ -98,9 +100,9 @@ def ours(name: str, rows: int, columns: int, target: str) -> pb.Kernel:
     return lambda *arrays: kernel(*(array.reshape(-1) for array in arrays))  # type: ignore[return-value]
 
 
-def rivals(name: str, x: Array, weights: list[Array], pages: int) -> dict[str, Call | None]:
-    """Make the calls of rivals that are installed."""
-    return {"torch": torch_call(name, x, weights), "ONNX Runtime": onnx_call(name, x, weights, pages)}
+def rivals(name: str, x: Array, weights: list[Array], made: Array) -> dict[str, Call | None]:
+    """Make the calls of rivals that are installed; ONNX Runtime's result goes to `made`."""
+    return {"torch": torch_call(name, x, weights), "ONNX Runtime": onnx_call(name, x, weights, made)}
 
 
 def torch_call(name: str, x: Array, weights: list[Array]) -> Call | None:
@@ -123,7 +125,7 @@ def torch_call(name: str, x: Array, weights: list[Array]) -> Call | None:
     return calls.get(name) or (lambda: getattr(torch, name)(given))
 
 
-def onnx_call(name: str, x: Array, weights: list[Array], pages: int) -> Call | None:
+def onnx_call(name: str, x: Array, weights: list[Array], made: Array) -> Call | None:
     """Make a call of one operator whose arrays stay bound."""
     try:
         import onnxruntime  # noqa: F401 - for `bound_call`
@@ -136,7 +138,7 @@ def onnx_call(name: str, x: Array, weights: list[Array], pages: int) -> Call | N
     constants = [numpy_helper.from_array(each, f"w{number}") for number, each in enumerate(weights)]
     node = helper.make_node(ONNX[name], ["x", *(each.name for each in constants)], ["y"])
     x_info, y_info = (helper.make_tensor_value_info(each, kind, x.shape) for each in "xy")
-    return bound_call(helper.make_graph([node], name, [x_info], [y_info], constants), x, apart(x, pages))
+    return bound_call(helper.make_graph([node], name, [x_info], [y_info], constants), x, made)
 
 
 def bound_call(graph: Any, x: Array, made: Array) -> Call:
@@ -159,10 +161,12 @@ def bound_call(graph: Any, x: Array, made: Array) -> Call:
     return call
 
 
-def apart(x: Array, pages: int) -> Array:
-    """Make an array of the same shape some pages behind the start of an allocation."""
-    skipped = pages * 4096 // x.itemsize
-    return np.empty(x.size + skipped, x.dtype)[skipped:].reshape(x.shape)
+def apart(number: int, shape: tuple[int, int], distance: float) -> list[Array]:
+    """Make arrays that begin `distance` MiB after each other, or close behind the one before if that is longer."""
+    size = shape[0] * shape[1]
+    step = max(round(distance * 2**20 / 4), size)
+    all_of_them = np.empty(step * number, "float32")
+    return [all_of_them[step * n : step * n + size].reshape(shape) for n in range(number)]
 
 
 def fastest(calls: dict[str, Call], seconds: float) -> dict[str, float]:

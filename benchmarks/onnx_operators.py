@@ -1,7 +1,8 @@
-"""Single operators of ONNX, untuned, beside ONNX Runtime on one core: poolings with large windows, and TopK.
+"""Single operators of ONNX, untuned, beside ONNX Runtime on one core: poolings, TopK, dilated convolutions.
 
     pip install onnx onnxruntime
-    python3 benchmarks/onnx_operators.py          # a minute; --target 'llvm -mcpu=x86-64-v3 -num-cores 1'
+    python3 benchmarks/onnx_operators.py          # two minutes; --target 'llvm -mcpu=x86-64-v3 -num-cores 1'
+    python3 benchmarks/onnx_operators.py Conv     # those of some kinds
 
 Both are called from Python, in turns; a line has the medians, and the ratio of ONNX Runtime's to ours.
 """
@@ -38,9 +39,19 @@ POOLS = [
 ]
 TOP = [((1, 1000), 16), ((64, 128), 32), ((20, 1000), 60), ((1, 1000), 300), ((8, 4096), 500), ((1, 8400), 300)]
 
+DILATED = [(256, 28, 256, 6), (256, 28, 256, 12), (256, 28, 256, 18), (960, 28, 256, 24), (96, 40, 64, 4)]
+"""Channels, extent, output channels and dilation of 3 × 3 convolutions, as in DeepLab's pyramid of them."""
+
 
 def pool(kind: str, shape: tuple[int, ...], options: dict[str, Any]) -> onnx.ModelProto:
     return model(helper.make_node(kind, ["x"], ["y"], **options), shape, {"y": TensorProto.FLOAT})
+
+
+def dilated(channels: int, extent: int, outputs: int, dilation: int) -> onnx.ModelProto:
+    w = np.random.default_rng(1).standard_normal((outputs, channels, 3, 3)) / np.sqrt(9 * channels)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[dilation] * 4, dilations=[dilation] * 2)
+    weights = onnx.numpy_helper.from_array(w.astype(np.float32), "w")
+    return model(node, (1, channels, extent, extent), {"y": TensorProto.FLOAT}, weights)
 
 
 def top(shape: tuple[int, ...], count: int) -> onnx.ModelProto:
@@ -82,13 +93,16 @@ def compare(label: str, proto: onnx.ModelProto, target: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kinds", nargs="*", help="operators; all by default")
     parser.add_argument("--target", default="llvm -num-cores 1")
-    target = parser.parse_args().target
+    args = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    for kind, shape, options in POOLS:
-        compare(f"{kind} {shape} {options}", pool(kind, shape, options), target)
-    for shape, count in TOP:
-        compare(f"TopK {shape} k={count}", top(shape, count), target)
+    models = [(f"{kind} {shape} {options}", pool(kind, shape, options)) for kind, shape, options in POOLS]
+    models += [(f"TopK {shape} k={count}", top(shape, count)) for shape, count in TOP]
+    models += [(f"Conv {sizes[:3]} dilation={sizes[3]}", dilated(*sizes)) for sizes in DILATED]
+    for label, proto in models:
+        if label.split()[0] in (args.kinds or [label.split()[0]]):
+            compare(label, proto, args.target)
     return 0
 
 

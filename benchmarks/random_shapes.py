@@ -247,6 +247,27 @@ def depthwise_layer(s: Sizes) -> Shape:
             return "depthwise_conv2d", (1, channels, pixels, wide, width, width), kwargs
 
 
+def depthwise_batch(s: Sizes) -> Shape:
+    """Choose a depthwise convolution: of several images, of 7×7 in NCHW, or with few operations for its bytes."""
+    while True:
+        images, width, stride = s.one_of(1, 2, 4, 8), s.one_of(3, 5, 7), s.one_of(1, 1, 2)
+        layout = s.one_of("NHWC", "NHWC", "NCHW")
+        if images == 1 and not (width == 7 and layout == "NCHW") and (width, stride) != (3, 2):
+            continue
+        channels, pixels = s.one_of(32, 64, 128, 256, s.between(8, 400)), s.one_of(14, 28, 40, 80, s.between(10, 160))
+        if 1e6 <= images * channels * pixels**2 * (width / stride) ** 2 <= 6e7:
+            kwargs = {"stride": stride, "padding": width // 2, "layout": layout}
+            return "depthwise_conv2d", (images, channels, pixels, pixels, width, width), kwargs
+
+
+def depthwise_rows(s: Sizes) -> Shape:
+    """Choose a depthwise convolution in NCHW, whose vectors run along rows."""
+    while True:
+        shape = s.one_of(depthwise_layer, depthwise_batch)(s)
+        if shape[2]["layout"] == "NCHW":
+            return shape
+
+
 def winograd_layer(s: Sizes) -> Shape:
     """Choose a convolution of 3×3 or 5×5 and stride 1 by Winograd's algorithm, with weights that are packed ahead."""
     while True:

@@ -150,7 +150,8 @@ def _masked(
     head, query = p.query(x, i)
     value = biased(raw(b, x, i, j), bias, (b, head, query, j), factor=_LOG2_E)
     if bias is not None and is_longer:
-        value = te.if_then_else(j < p.n_k, value, lowest)  # the bias ends there
+        # The bias ends there. A row whose keys are all hidden has the lowest score, which no key beyond may share.
+        value = te.if_then_else(j < p.n_k, value, te.min_value(p.dtype))
     seen = [j <= p.last_key(i)] if p.causal else [j < p.n_k] if is_longer and bias is None else []
     return te.select(seen[0], value, lowest) if seen else value
 

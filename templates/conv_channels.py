@@ -50,26 +50,35 @@ def _copied_data(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, area: tupl
     """Return the input with its border of zeros: in the user's layout, or channels in blocks of `tile_c`."""
     if cfg["pack_data"].val == AS_IT_LIES:
         return None
-    size = [(a - 1) * step + reach + 1 for a, step, reach in zip(area, conv.steps, conv.reach, strict=True)]
+    starts, size = zip(*(tiles.copy_of(cfg, conv, axis, area[axis]) for axis in range(2)), strict=True)
     if cfg["pack_data"].val == PLAIN:
         shape = conv.at(conv.n, conv.c, *size)
-        return te.compute(shape, lambda *i: _read(conv, data, size, *conv.named(i)), name="data_padded")
+        return te.compute(shape, lambda *i: _read(conv, data, starts, size, *conv.named(i)), name="data_padded")
     block = cfg["tile_c"].size[-1]
     return te.compute(
         (conv.n, conv.c // block, *size, block),
-        lambda n, co, y, x, ci: _read(conv, data, size, n, co * block + ci, y, x),
+        lambda n, co, y, x, ci: _read(conv, data, starts, size, n, co * block + ci, y, x),
         name="data_blocked",
     )
 
 
-def _read(conv: Conv, data: te.Tensor, size: Sequence[int], n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
-    """Return an element of the input by its place in a copy of that size."""
+def _read(
+    conv: Conv,
+    data: te.Tensor,
+    starts: Sequence[int],
+    size: Sequence[int],
+    n: te.Expr,
+    c: te.Expr,
+    y: te.Expr,
+    x: te.Expr,
+) -> te.Expr:
+    """Return an element of the input by its place in a copy that begins at `starts` of the padded input."""
     if conv.flat:
         value, pixels = data(*conv.at(n, c, x // conv.out[1], x % conv.out[1])), conv.pixels[1]
         return value if size[1] <= pixels else te.if_then_else(x < pixels, value, te.const(0, conv.dtype))
     apart = [stride // step for stride, step in zip(conv.stride, conv.steps, strict=True)]
-    return padded(conv, data, [(extent - 1) * a for extent, a in zip(size, apart, strict=True)],
-                  n, c, y * apart[0], x * apart[1])  # fmt: skip
+    last = [start + (extent - 1) * a for start, extent, a in zip(starts, size, apart, strict=True)]
+    return padded(conv, data, last, n, c, y * apart[0] + starts[0], x * apart[1] + starts[1])
 
 
 def _packed_weights(cfg: pb.TemplateConfig, conv: Conv, weight: te.Tensor) -> te.Tensor:
@@ -102,13 +111,17 @@ def _tiles(
     inner_k = cfg["inner"].val == FILTER_INSIDE
     vectors = cfg["vectors"].val
     is_cut = channel_tiles(conv).are_cut and area[1] > conv.pixels[1]
+    starts = [0 if copied is None else tiles.copy_of(cfg, conv, axis, area[axis])[0] for axis in range(2)]
     co, kh, kw, ci = reduction_axes(conv, block)
 
     def pixel(n: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
         if copied is None and conv.flat:
             return data(*conv.at(n, co * block + ci, x // conv.out[1], x % conv.out[1]))
         steps = conv.stride if copied is None else conv.steps
-        at = (y * steps[0] + kh * conv.dilation[0], x * steps[1] + kw * conv.dilation[1])
+        at = [
+            i * step + k * d - start
+            for i, step, k, d, start in zip((y, x), steps, (kh, kw), conv.dilation, starts, strict=True)
+        ]
         if blocked and copied is not None:
             return copied(n, co, *at, ci)
         return (data if copied is None else copied)(*conv.at(n, co * block + ci, *at))
@@ -128,14 +141,23 @@ def _tiles(
 
 
 def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at: Sequence[te.Expr]) -> list[te.Expr]:
-    """Tests that a row of the filter, and a column, lie in the image, for which the loops around channels are cut."""
+    """Tests that a row of the filter, and a column, lie in the image, for which the loops around channels are cut.
+
+    Of a dilated filter, tiles in the border are left out as a whole: their pixels are not tested in the innermost loop.
+    """
     if cfg["inner"].val != CHANNELS_INSIDE:
         return []
     tests = []
-    for axis in range(2):
-        if tiles.leaves_border_out(conv, axis) and (axis == 1 or cfg["tile_h"].val == 1):
-            place = at[axis] * conv.stride[axis] + filter_at[axis] * conv.dilation[axis]
-            tests += [place >= conv.padding[axis], place < conv.padding[axis] + conv.size[axis]]
+    for axis, name in enumerate(("tile_h", "tile_w")):
+        stride, first, last = conv.stride[axis], at[axis], at[axis]
+        if tiles.border_read(cfg, conv, axis) is not None:
+            first = at[axis] // cfg[name].val * cfg[name].val
+            last = first + (cfg[name].val - 1)
+        elif not (tiles.leaves_border_out(conv, axis) and (axis == 1 or cfg["tile_h"].val == 1)):
+            continue
+        offset = filter_at[axis] * conv.dilation[axis]
+        tests += [last * stride + offset >= conv.padding[axis]]
+        tests += [first * stride + offset < conv.padding[axis] + conv.size[axis]]
     return tests
 
 

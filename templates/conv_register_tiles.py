@@ -21,6 +21,7 @@ _CUT_COSTS = 0.95  # share of the cost of whole tiles from which on cutting is w
 _CUT_ANYWAY = 0.99  # the same where a row's first and last tiles have code of their own, for the border
 _NEAR = 1.12  # times the least cost, up to which a tile is worth trying
 _FEW_REGISTERS = 16  # with more of them, tiles differ by less than an estimate can tell
+_WIDE_BORDER = 0.9  # share of the filter in the image below which they differ by what they leave out of the border
 
 
 class ChannelTile(NamedTuple):
@@ -50,7 +51,8 @@ def channel_tiles(conv: Conv) -> ChannelTiles:
     enough = _CUT_ANYWAY if tiles.leaves_border_out(conv, 1) else _CUT_COSTS
     if cut and min(cut.values()) <= enough * min(whole.values()):
         return ChannelTiles(_near_the_best(cut), are_cut=True)
-    all_are_close = conv.target.vector_registers > _FEW_REGISTERS
+    is_narrow = min(conv.inside(axis) for axis in range(2)) >= _WIDE_BORDER
+    all_are_close = conv.target.vector_registers > _FEW_REGISTERS and is_narrow
     return ChannelTiles(frozenset(whole) if all_are_close else _near_the_best(whole), are_cut=False)
 
 
@@ -152,9 +154,16 @@ def _cost_of_row(conv: Conv, tile: ChannelTile, vectors: int, last: int) -> floa
     inside = [conv.pixels_inside(1, tap) for tap in range(conv.kernel[1])]
     pieces = [range(x, x + (last if x == starts[-1] else tile.width)) for x in starts]
     active = (overlap(pixels, piece) for pixels in inside for piece in pieces)
+    if tiles.leaves_tiles_out(conv, 1, tile.width):
+        active = (len(piece) for pixels in inside for piece in pieces if overlap(pixels, piece))
     return sum(step_cost(tile.height * count, vectors) for count in active if count) / len(inside)
 
 
 def _rows_inside(conv: Conv, tile: ChannelTile) -> float:
     """Share of the filter's rows that the tile does not leave out."""
-    return conv.inside(0) if tile.height == 1 and tiles.leaves_border_out(conv, 0) else 1.0
+    if not tiles.leaves_tiles_out(conv, 0, tile.height):
+        return conv.inside(0) if tile.height == 1 and tiles.leaves_border_out(conv, 0) else 1.0
+    starts = range(0, conv.pixels[0], tile.height)
+    inside = [conv.pixels_inside(0, tap) for tap in range(conv.kernel[0])]
+    active = sum(overlap(pixels, range(y, y + tile.height)) > 0 for pixels in inside for y in starts)
+    return active / (len(starts) * len(inside))

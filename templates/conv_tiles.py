@@ -9,7 +9,7 @@ Schedules call these with traced integers, whose values `int()` would pin: value
 from __future__ import annotations
 
 from pegbox.task import KnobValues
-from pegbox.templates.conv_choices import PIXELS
+from pegbox.templates.conv_choices import CHANNELS_INSIDE, PIXELS
 from pegbox.templates.conv_shape import Conv
 
 _OF_A_TILE = 7
@@ -31,6 +31,39 @@ def is_block(count: int, block: int) -> bool:
 def leaves_border_out(conv: Conv, axis: int) -> bool:
     """Decide whether tiles leave out the rows (axis 0) or columns (1) of the filter that lie in the border."""
     return conv.c >= FEW_CHANNELS and conv.inside(axis) <= 1 - _BORDER
+
+
+def leaves_tiles_out(conv: Conv, axis: int, extent: int) -> bool:
+    """Decide whether tiles of that extent are left out where they lie in the border as a whole, by dilated filters."""
+    if conv.dilation[axis] == 1 or conv.kernel[axis] == 1 or not leaves_border_out(conv, axis):
+        return False
+    return (extent - 1) * conv.stride[axis] < max(conv.padding[axis], conv.padding_after[axis])
+
+
+def border_read(c: KnobValues, conv: Conv, axis: int) -> int | None:
+    """Return the rows (axis 0) or columns (1) beside the image that tiles read, if those in the border are left out.
+
+    None where no tile lies in the border as a whole: then tiles read the border, or leave out single pixels.
+    """
+    # Values of knobs that are compared make classes of programs: without dilation they are not even read.
+    if conv.dilation[axis] == 1 or c["inner"].val != CHANNELS_INSIDE:
+        return None
+    extent: int = c[("tile_h", "tile_w")[axis]].val
+    return (extent - 1) * conv.stride[axis] if leaves_tiles_out(conv, axis, extent) else None
+
+
+def copy_of(c: KnobValues, conv: Conv, axis: int, extent: int) -> tuple[int, int]:
+    """Return the first row (axis 0) or column (1) of the padded input that a copy has, and how many it has.
+
+    Args:
+        extent: of the result, in whole tiles.
+    """
+    end = (extent - 1) * conv.steps[axis] + conv.reach[axis] + 1
+    beside = border_read(c, conv, axis)
+    if beside is None:
+        return 0, end
+    first = conv.padding[axis] - min(beside, conv.padding[axis])
+    return first, max(min(end, conv.padding[axis] + conv.size[axis] + beside) - first, 1)  # windows may see no pixel
 
 
 def panels_of(c: KnobValues, conv: Conv) -> int:

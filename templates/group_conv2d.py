@@ -4,8 +4,9 @@ The channels of the input and of the result form as many groups, and those of a 
 input's group at the same place, from channel g(o) on (Krizhevsky et al., 2012; ResNeXt: Xie et al., 2017). Vectors run
 along the channels of the result. In most of them all lanes are in one group, so that they have an element of the input
 in common, as in a product of matrices; else lanes of several groups are picked out of a vector of the input. The
-register tile is `tile_w` pixels of a row by `vectors` vectors. The image is copied first, with zeros beside its rows;
-rows of the filter above or below the image are left out.
+register tile is `tile_w` pixels of a row by `vectors` vectors. For narrow groups, an element is loaded once for all
+columns of the filter. The image is copied first, with zeros beside its rows; rows of the filter above or below the
+image are left out.
 
 Packed weights of a group end with a vector: channels with weights of zero are added to groups that do not fill their
 last one (`group_outputs`). Then all sums are stored, and the result is copied from them without these.
@@ -39,6 +40,9 @@ _LINE = 64
 
 _FEWEST, _OTHERS = 4, 3
 """The fewest accumulators of a tile; the registers for an element of the input and for weights."""
+
+_NARROW, _ROW_BODY = 16, 5 * BODY
+"""The outputs from which on a group is wide; the most multiply-adds of a body with a row of the filter."""
 
 
 @pb.template(NAME)
@@ -82,7 +86,7 @@ def group_conv2d(
     sums = te.compute(tile.shape, lambda *at: tile(*at), name="C" if tile.shape == conv.out_shape else "groups")
     out = sums if tile.shape == conv.out_shape else _without_gaps(conv, groups, sums)
     s = te.create_schedule(out.op)
-    _place_tiles(cfg, s, conv, sums, tile)
+    _place_tiles(cfg, s, conv, groups, sums, tile)
     if image is not data:
         _place_border(cfg, s, conv, image)
     if out is not sums:
@@ -214,7 +218,9 @@ def _without_gaps(conv: Conv, groups: int, sums: te.Tensor) -> te.Tensor:
 # Schedule ------------------------------------------------------------------------------------------------------------
 
 
-def _place_tiles(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, c: te.Tensor, tile: te.Tensor) -> None:
+def _place_tiles(
+    cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, groups: int, c: te.Tensor, tile: te.Tensor
+) -> None:
     """Order the loops over tiles, and sum up each of them in registers."""
     out, sums, lanes = s[c], s[tile], cfg["lanes"].val
     n, y, x, o = out.op.axis
@@ -232,8 +238,22 @@ def _place_tiles(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, c: te.Ten
     kh, kw, channel = sums.op.reduce_axis
     vectors, inside = sums.split(last, factor=lanes)
     co, ci = sums.split(channel, factor=cfg["unroll_c"].val)
-    sums.reorder(kh, kw, co, ci, *outer, vectors, inside)
-    write_out(sums, inside, (ci, *outer, vectors))
+    if _keeps_elements(cfg, conv, groups):
+        sums.reorder(kh, co, ci, kw, *outer, vectors, inside)
+        write_out(sums, inside, (ci, kw, *outer, vectors))
+    else:
+        sums.reorder(kh, kw, co, ci, *outer, vectors, inside)
+        write_out(sums, inside, (ci, *outer, vectors))
+
+
+def _keeps_elements(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> bool:
+    """Decide whether a row of the filter is written out, so that an element is loaded once for all columns of it.
+
+    Elements of narrow groups are broadcast or picked out of a vector for one multiply-add, which takes as long as this.
+    For wider groups, the multiply-add itself loads and broadcasts its element.
+    """
+    body = cfg["tile_w"].val * cfg["vectors"].val * cfg["unroll_c"].val * conv.kernel[1]
+    return group_outputs(conv, groups) < _NARROW and body <= _ROW_BODY
 
 
 def _place_border(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, border: te.Tensor) -> None:

@@ -16,6 +16,7 @@ from pegbox.codegen.compiled import ArgSpec, CompiledProgram
 from pegbox.codegen.emitter.call_text import emit_sequence
 from pegbox.codegen.emitter.calls import LIBRARY_SYMBOLS
 from pegbox.codegen.emitter.function_text import identifier
+from pegbox.codegen.runtime.checked_call import array_maker
 from pegbox.codegen.runtime.export import RESERVED
 from pegbox.codegen.runtime.kernel import Kernel
 from pegbox.codegen.runtime.linked_kernels import LinkedKernels
@@ -92,10 +93,10 @@ class Module(OwnCall):
         self._linked = LinkedKernels(compiled.sequence)
         self.compiled = compiled._replace(sequence=self._linked.sequence)
         self._kernel = self._linked.kernel(compiled.main)
-        outputs = [(spec.shape, dtypes.numpy_dtype(spec.dtype)) for spec in self.outputs]
+        makers = [array_maker(spec.shape, dtypes.numpy_dtype(spec.dtype)) for spec in self.outputs]
 
         def make_outputs() -> tuple[Array, ...]:
-            return tuple([np.empty(shape, dtype) for shape, dtype in outputs])
+            return tuple([make() for make in makers])
 
         self.make_outputs = make_outputs
         otherwise = _NamedCall(self._kernel, self.make_outputs)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-
+from pegbox.codegen.runtime.checked_call import array_maker
 from pegbox.operators.arrays import Array
 from pegbox.operators.packed import PackedOperand, layout_for
 
@@ -57,10 +56,8 @@ class Implementation:
     @cached_property
     def make_outputs(self) -> Callable[[], Any]:
         """A function that allocates the result, or a tuple of results where there are several."""
-        makers = [partial(allocated, spec) for spec in self.outputs]
-        if len(makers) == 1:
-            return partial(np.empty, self.outputs[0].shape, _numpy_dtype(self.outputs[0]))
-        return lambda: tuple(make() for make in makers)
+        makers = [array_maker(spec.shape, _numpy_dtype(spec)) for spec in self.outputs]
+        return makers[0] if len(makers) == 1 else lambda: tuple(make() for make in makers)
 
 
 def computed(found: Implementation, inputs: Sequence[Array], out: Any) -> Any:
@@ -82,7 +79,7 @@ def input_of(found: Implementation, place: int, operand: PackedOperand) -> Array
 
 def allocated(spec: ArgSpec) -> Array:
     """Return a new array for an argument, whose values are not set."""
-    return np.empty(spec.shape, _numpy_dtype(spec))
+    return array_maker(spec.shape, _numpy_dtype(spec))()
 
 
 def _numpy_dtype(spec: ArgSpec) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import plain_code
 import pytest
-from lowered_programs import ONE_CORE, VECTORIZED, elementwise, run
+from lowered_programs import ONE_CORE, PARALLEL, TWO_CORES, VECTORIZED, elementwise, run
 
-from pegbox.codegen import Program, build, compile_program, emit, load
+from pegbox.codegen import Program, Target, build, compile_program, emit, load
+from pegbox.loops.nodes import ForKind
 
 
 def program(size: int) -> Program:
@@ -18,6 +21,13 @@ def test_some_programs_are_drawn_for_the_optimizer_and_most_are_not(monkeypatch:
     monkeypatch.setattr(plain_code, "_OPTIMIZED", 4)  # whatever PEGBOX_OPTIMIZE says
     drawn = [plain_code.is_drawn(program(size)) for size in range(1, 101)]
     assert 5 < sum(drawn) < 50
+
+
+@pytest.mark.parametrize(("kind", "target"), [(VECTORIZED, ONE_CORE), (PARALLEL, TWO_CORES)])
+def test_kernels_that_differ_in_their_names_are_drawn_together(kind: ForKind, target: Target) -> None:
+    function = elementwise("float32", lambda x, y: x * y - x, kind=kind)
+    texts = [plain_code.unnamed(emit(replace(function, name=name), target)) for name in ("x", "kernel", "clock", "a_b")]
+    assert len(set(texts)) == 1
 
 
 @pytest.mark.parametrize("size", [1, 16, 37])

@@ -25,6 +25,7 @@ Array = NDArray[np.generic]
 ELEMENT = {"float32": "float", "float64": "double"}
 UNSIGNED = {"float32": np.uint32, "float64": np.uint64}
 NAMES = tuple(vector_math.FUNCTIONS)
+DECAYS = ("decay", "exp_decay")
 EXTENDED = np.finfo(np.longdouble).nmant > np.finfo(np.float64).nmant  # is there a type wider than float64?
 
 llvm.initialize_native_target()
@@ -111,6 +112,8 @@ def reference(name: str, *args: Array) -> Array:
                 return x / (1 + np.exp2(-rest[0]))
             case "decay":
                 return np.exp2(-np.abs(x))
+            case "exp_decay":
+                return np.exp(-np.abs(x))
             case "erf_gate":
                 return x * (1 + scipy.special.erf(rest[0].astype(np.float64)).astype(wide))
             case "gelu":
@@ -137,7 +140,7 @@ def ulps(got: Array, want: Array) -> Array:
 def tolerance(name: str, dtype: str, *, fused: bool = True) -> float:
     wanted = {
         "exp": 1.3, "exp2": 1.3, "log": 1.0, "tanh": 2.6, "sigmoid": 2.6, "erf": 1.9, "pow": 0.52, "rsqrt": 1.6,
-        "gate": 2.6, "gate2": 2.6, "erf_gate": 2.1, "gelu": 2.1, "decay": 1.3,
+        "gate": 2.6, "gate2": 2.6, "erf_gate": 2.1, "gelu": 2.1, "decay": 1.3, "exp_decay": 1.3,
     }[name]  # fmt: skip
     if dtype == "float64":
         # SciPy's erf is itself only good to 1 ulp.
@@ -169,8 +172,8 @@ def arguments(name: str, dtype: str, n: int) -> list[tuple[Array, ...]]:
         return [(rng.uniform(1, 3, n).astype(dtype), np.abs(b).astype(dtype)) for b in (bits, dense, near_one, wide)]
     if name == "gelu":  # the same
         return [(np.abs(b).astype(dtype),) for b in (bits, dense, near_one, wide)]
-    if name == "decay":  # to the smallest results that are not subnormal
-        most = 126 if dtype == "float32" else 1022
+    if name in DECAYS:  # to the smallest results that are not subnormal
+        most = (1.0 if name == "decay" else math.log(2)) * (126 if dtype == "float32" else 1022)
         return [(np.clip(b, -most, most).astype(dtype),) for b in (bits, dense, near_one, wide)]
     if name in ("gate", "gate2"):
         most = (1.0 if name == "gate" else LOG2_E) * (88.7 if dtype == "float32" else 709.7)
@@ -269,15 +272,19 @@ def test_roots_that_a_permutation_picks_give_the_same_bits_in_fewer_lanes(name: 
 
 @pytest.mark.parametrize("register_lanes", [0, *PERMUTES])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_decays_of_any_number_are_accurate_unless_they_are_subnormal(dtype: str, register_lanes: int) -> None:
+@pytest.mark.parametrize("name", DECAYS)
+def test_decays_of_any_number_are_accurate_unless_they_are_subnormal(
+    name: str, dtype: str, register_lanes: int
+) -> None:
     tiny = np.finfo(dtype).tiny
     for x in exponents(dtype):
-        found = run("decay", x, lanes=register_lanes or 16, register_lanes=register_lanes)
-        want = reference("decay", x)
+        found = run(name, x, lanes=register_lanes or 16, register_lanes=register_lanes)
+        want = reference(name, x)
         normal = ~(want < tiny)
-        assert ulps(found, want)[normal].max() <= tolerance("decay", dtype)
+        assert ulps(found, want)[normal].max(initial=0) <= tolerance(name, dtype)
         assert ((found >= 0) & (found <= tiny))[~normal].all()
-        fewer = run("decay", x, lanes=max(register_lanes // 2, 1), register_lanes=register_lanes)
+        assert (found[np.isinf(x)] == 0).all()
+        fewer = run(name, x, lanes=max(register_lanes // 2, 1), register_lanes=register_lanes)
         np.testing.assert_array_equal(fewer[normal], found[normal])
 
 

@@ -84,6 +84,15 @@ def test_an_output_is_written_directly_through_a_view(module: Module) -> None:
     assert module.compiled.sequence.workspace_bytes == 128  # only the doubled input
 
 
+def test_large_results_begin_at_a_cache_line() -> None:
+    x = value("x", 300, 300)
+    double = scaled("double", x, 2.0)
+    module = module_of(graph_of([x], [double], double.outputs))
+    for _ in range(2):
+        (made,) = module(np.ones((300, 300), np.float32))
+        assert address_of_data(made) % ALIGNMENT == 0
+
+
 def test_a_view_of_an_intermediate_value_keeps_it_alive() -> None:
     x = value("x", 8, 3)
     double = scaled("double", x, 2.0)

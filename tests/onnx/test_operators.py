@@ -246,6 +246,29 @@ def test_places_of_the_largest_elements() -> None:
     check("MaxPool", inputs, "y i", types={"i": INT64}, runtime=True, opset=17, **options)
 
 
+@pytest.mark.parametrize("extents", [(6,), (5, 6), (3, 4, 5)])
+@pytest.mark.parametrize("storage_order", [0, 1])
+def test_the_first_of_equal_largest_elements_is_found_by_rows(extents: tuple[int, ...], storage_order: int) -> None:
+    pytest.importorskip("onnxruntime")
+    inputs = {"x": integers(0, 3, 2, 2, *extents).astype("float32")}
+    options: dict[str, Any] = {"kernel_shape": [2] * len(extents), "storage_order": storage_order}
+    check("MaxPool", inputs, "y i", types={"i": INT64}, runtime=True, opset=17, **options)
+
+
+def test_nan_is_the_largest_element_and_has_a_place() -> None:
+    x = np.array([1, np.nan, 3, np.nan, np.nan, 7, 2, 9], "float32").reshape(1, 1, 8)
+    model = operators.one_operator("MaxPool", {"x": x}, "y i", types={"i": INT64}, opset=17, kernel_shape=[2])
+    values, places = backend.PreparedModel(model, pytest.importorskip("onnx_suite").evaluated).run({"x": x})
+    np.testing.assert_array_equal(values.ravel(), [np.nan, np.nan, np.nan, np.nan, np.nan, 7, 9])
+    np.testing.assert_array_equal(places.ravel(), [1, 1, 3, 3, 4, 5, 7])
+
+
+@pytest.mark.parametrize(("kernel", "stride", "dilation"), [(2, 1, 2), (3, 1, 2), (3, 2, 3)])
+def test_borders_of_equal_size_count_dilated_windows(kernel: int, stride: int, dilation: int) -> None:
+    options = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "dilations": [dilation] * 2}
+    check("MaxPool", {"x": floats(1, 2, 7, 7)}, auto_pad="SAME_UPPER", **options)
+
+
 @pytest.mark.parametrize("kind", ["CumSum", "CumProd"])
 @pytest.mark.parametrize("reverse", [0, 1])
 @pytest.mark.parametrize("exclusive", [0, 1])

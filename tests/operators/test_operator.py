@@ -73,6 +73,14 @@ def test_results_are_allocated_or_written_to_out(product: Operator) -> None:
     assert product(A, B) is not product(A, B)
 
 
+def test_large_results_begin_at_a_cache_line() -> None:
+    double = pb.operator(scaled, target=TARGET)
+    x = np.ones((300, 300), np.float32)
+    for _ in range(3):  # the last is a call of the machine code alone
+        assert double(x).ctypes.data % 64 == 0
+    np.testing.assert_array_equal(double(x), 2 * x)
+
+
 def test_each_shape_and_dtype_has_a_kernel_of_its_own(product: Operator) -> None:
     for a, b in ((A, B), (A[:2], B), (A.astype("float64"), B.astype("float64"))):
         result = product(a, b)

@@ -127,6 +127,16 @@ def test_a_bias_hides_keys() -> None:
     np.testing.assert_allclose(o, softmax_product(q, k[:, :, 70:], v[:, :, 70:], bias=bias[..., 70:]), atol=1e-5)
 
 
+@pytest.mark.parametrize(("n_k", "block"), [(16, 0), (17, 0), (40, 0), (40, 32)])
+def test_a_row_whose_keys_are_all_hidden_is_the_mean_of_its_values(n_k: int, block: int) -> None:
+    """Check that keys beyond the last one, which fill a vector or a block, have no part in it."""
+    task = pb.create_task("attention", args=(1, 1, 3, n_k, 8), kwargs={"bias": "N"}, target="llvm -num-cores 1")
+    q, k, v, bias, o = arrays_of(task)
+    bias[..., 1, :] = np.finfo("float32").min
+    pb.build(task, config=_config(task, block=block))(q, k, v, bias, o)
+    np.testing.assert_allclose(o[0, 0, 1], v[0, 0].mean(axis=0), atol=1e-5)
+
+
 @pytest.mark.parametrize("size", [0.0, 30.0])
 def test_scores_of_any_magnitude_keep_their_accuracy(size: float) -> None:
     """Scores of thousands: exponentials overflow unless the maximum is subtracted first, block by block."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
@@ -270,6 +272,9 @@ SMALL: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 8, 6, 5, 72, 3, 3), {"padding": 2, "dilation": 2}),
     ((1, 8, 3, 3, 24, 2, 2), {"padding": 4}),
     ((1, 12, 7, 7, 88, 1, 1), {}),
+    ((1, 8, 12, 14, 40, 3, 3), {"padding": 5, "dilation": 5}),
+    ((1, 8, 1, 6, 24, 2, 2), {"padding": (3, 1, 0, 1), "dilation": 2, "stride": (3, 1)}),
+    ((2, 9, 11, 12, 24, 3, 3), {"padding": (4, 6, 3, 5), "dilation": (4, 5), "stride": (2, 1)}),
 ]
 LAYOUTS = ("NCHW", "NHWC")
 SMALL_IMAGES = [(LAYOUTS[(n + half) % 2], *case) for half in range(2 if SECOND else 1) for n, case in enumerate(SMALL)]
@@ -290,6 +295,25 @@ def test_small_images_leave_the_border_out_and_cut_tiles(layout: str, args: Any,
         out[...] = np.nan
         pb.build(task, config=config)(x, packed, out)
         np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4, err_msg=str(config))
+
+
+def test_the_loops_over_channels_of_a_dilated_convolution_test_no_pixel() -> None:
+    """Check that tiles in the border are left out as a whole, and that the copy has no more of it than others read."""
+    options = {"padding": 14, "dilation": 14, "layout": "NHWC", "weights": "packed"}
+    target = "llvm -mcpu=znver4 -num-cores 1"
+    task = pb.create_task("conv2d", args=(1, 16, 28, 28, 64, 3, 3), kwargs=options, target=target)
+    rng = np.random.default_rng(0)
+    chosen = [c for c in of_lanes(task, "channels", rng, 60) if c["inner"].val == "c" and c["tile_w"].val <= 14]
+    assert len(chosen) > 5
+    for config in chosen:
+        text, around = str(task.lowered(config)), list[int]()
+        for line in text.splitlines():
+            depth = len(line) - len(line.lstrip())
+            around = [each for each in around if each < depth]
+            assert not around or not line.lstrip().startswith("if "), f"{config}\n{line}"
+            around += [depth] * ("for ci." in line)
+        for extents in re.findall(r"data_\w+ = alloc\(float32\[(.*?)\]", text):
+            assert math.prod(map(int, extents.split(", "))) <= 16 * 54 * 54, str(config)
 
 
 def test_packed_weights_end_in_zeros() -> None:

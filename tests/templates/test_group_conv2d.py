@@ -77,6 +77,16 @@ def test_lanes_of_a_group_have_an_element_of_the_input_in_common(golden: Golden)
     golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
 
 
+@pytest.mark.parametrize(("outputs", "is_inside"), [(8, True), (12, True), (16, False), (32, False)])
+def test_columns_of_the_filter_are_unrolled_for_narrow_groups(outputs: int, is_inside: bool) -> None:
+    target = "llvm -mcpu=x86-64-v4 -num-cores 1"
+    task = pb.create_task("group_conv2d", (1, 16, 8, 8, 4 * outputs, 3, 3, 4), {"padding": 1}, target=target)
+    chosen = {"tile_w": 4, "vectors": 1, "unroll_c": 2}
+    config = next(c for c in task.space.iterate() if all(c[name].val == value for name, value in chosen.items()))
+    columns = re.search(r"for kw in (\w*) ?range", task.show_ir(config))
+    assert (columns is not None and columns[1] == "unrolled") == is_inside
+
+
 @pytest.mark.parametrize(
     ("outputs", "sizes"), [(4, [16, 4]), (8, [8]), (12, [16, 4]), (16, [16]), (24, [8]), (3, [16])]
 )

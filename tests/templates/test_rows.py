@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -18,6 +20,9 @@ from pegbox.model.node_task import implementations_of
 from pegbox.templates.rows import RowGenerator, rows_of
 
 TARGET = "llvm -mcpu=x86-64-v3 -num-cores 1"
+AVX2 = pytest.param(
+    TARGET, marks=pytest.mark.skipif(not llvm.get_host_cpu_features().get("avx2"), reason="no AVX2 here")
+)
 EPSILON = 1e-5
 Array = np.ndarray[Any, Any]
 
@@ -51,12 +56,25 @@ def test_values_are_numpys(name: str, dtype: str, error: float) -> None:
         np.testing.assert_allclose(out.astype("float64"), reference(name, *inputs), atol=error)
 
 
-def test_softmax_of_infinite_differences_and_of_nan() -> None:
-    x = np.array([[0, -np.inf, 1, 2, 0], [1e4, -1e4, 0, 0, 0], [np.nan, 0, 0, 0, 0]], "float32")
+@pytest.mark.parametrize("target", ["llvm", AVX2])
+def test_softmax_of_infinite_differences_and_of_nan(target: str) -> None:
+    x = np.array(
+        [[0, -np.inf, 1, 2, 0], [1e4, -1e4, 0, 0, 0], [-104, -89, 0, -88, -87], [np.nan, 0, 0, 0, 0]], "float32"
+    )
     found = np.empty_like(x)
-    pb.build(pb.create_task("softmax", args=x.shape))(x, found)
-    np.testing.assert_allclose(found[:2], reference("softmax", x[:2]), rtol=1e-6)
-    assert np.isnan(found[2]).all()
+    pb.build(pb.create_task("softmax", args=x.shape, target=target))(x, found)
+    np.testing.assert_allclose(found[:3], reference("softmax", x[:3]), rtol=2e-6, atol=np.finfo("float32").tiny)
+    assert found[0, 1] == 0
+    assert np.isnan(found[3]).all()
+
+
+@pytest.mark.parametrize(("cpu", "function"), [("x86-64-v3", "exp_decay"), ("x86-64-v4", "exp")])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_exponents_of_a_softmax_are_known_not_to_be_positive_without_avx512(name: str, cpu: str, function: str) -> None:
+    target = f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu={cpu} -num-cores 1"
+    task = pb.create_task(name, args=(8, 64), target=target)
+    text = task.lower(task.space.get(0)).ll
+    assert set(re.findall(r"@pegbox\.(\w*exp\w*)\.", text)) == {function}
 
 
 def test_the_program_of_a_softmax(golden: Callable[[object], None]) -> None:

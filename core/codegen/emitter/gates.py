@@ -4,6 +4,7 @@
     k * a * (1 + tanh(b)) = 2 k a / (1 + 2^(-c b)) with c = 2 log2(e)
     a * (1 + erf(b))      = a + a erf(b), and gelu(x) where a = x / 2 and b = x / sqrt(2)
     exp2(-abs(b))         = 2^-|b|
+    exp(-abs(b))          = e^-|b|
 
 SiLU, GELU and its approximation by tanh are such products. The quotient takes fewer operations than the function and
 the product. So does the sum, because its erf may have an error that is small beside 1, not beside erf. 1 + tanh(b) has
@@ -14,7 +15,7 @@ goes into a constant k that keeps the numerator from overflow, |2 k| <= 1; witho
 
 Half of x and its erf belong to one number in GELU, which needs neither a sign nor a product of its own then.
 
-The last, a decay, is between 0 and 1: on targets that have no instruction for exponents, this saves the operations
+The last two, decays, are between 0 and 1: on targets that have no instruction for exponents, this saves the operations
 against overflow.
 """
 
@@ -28,8 +29,10 @@ import numpy as np
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Binary, Call, Const, Expr
 
-NAMES = ("gate", "gate2", "erf_gate", "gelu", "decay")
-"""The functions a / (1 + e^-b), a / (1 + 2^-b) and a (1 + erf(b)) of two numbers, GELU and 2^-|b| of one."""
+NAMES = ("gate", "gate2", "erf_gate", "gelu", "decay", "exp_decay")
+"""The functions a / (1 + e^-b), a / (1 + 2^-b) and a (1 + erf(b)) of two numbers, GELU, 2^-|b| and e^-|b| of one."""
+
+_DECAYS = {"exp2": "decay", "exp": "exp_decay"}
 
 
 def fused(expr: Expr) -> Expr:
@@ -39,12 +42,12 @@ def fused(expr: Expr) -> Expr:
 
 
 def decay(call: Call) -> Call | None:
-    """Return the call that replaces a power of two of a negated magnitude; None for other calls."""
-    if call.name != "exp2" or call.dtype not in ("float32", "float64"):
+    """Return the call that replaces a power of 2 or e of a negated magnitude; None for other calls."""
+    if call.name not in _DECAYS or call.dtype not in ("float32", "float64"):
         return None
     size = _scaled(call.args[0], -1.0, most=1.0)
     if isinstance(size, Call) and size.name == "abs":
-        return Call("decay", size.args, call.dtype)
+        return Call(_DECAYS[call.name], size.args, call.dtype)
     return None
 
 

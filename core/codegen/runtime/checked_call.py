@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from pegbox.codegen.compiled import ALIGNMENT, CompiledProgram
 from pegbox.codegen.runtime.arguments import Checker
@@ -24,6 +26,10 @@ class Code(Protocol):
     entry: int
     timed: int
     python: PythonEntry | None
+
+
+LARGE_BYTES = 1 << 18
+"""The bytes of a result for which an aligned address is worth the microsecond that it takes to find one."""
 
 
 class CheckedCall:
@@ -113,6 +119,17 @@ def aligned_bytes(nbytes: int) -> NDArray[np.uint8]:
     memory = np.empty(nbytes + ALIGNMENT, dtype=np.uint8)
     start = -address_of_data(memory) % ALIGNMENT
     return memory[start : start + nbytes]
+
+
+def array_maker(shape: tuple[int, ...], dtype: DTypeLike) -> Callable[[], NDArray[Any]]:
+    """Return a function that allocates an array, not initialized; a large one begins at a multiple of `ALIGNMENT`.
+
+    NumPy's large arrays begin 16 bytes after the start of a cache line, so each vector of 64 bytes spans two lines.
+    """
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+    if nbytes < LARGE_BYTES:
+        return partial(np.empty, shape, dtype)
+    return lambda: np.ndarray(shape, dtype, aligned_bytes(nbytes))
 
 
 def address_of_data(array: NDArray[Any]) -> int:

@@ -20,8 +20,8 @@ gate(a, b) = a / (1 + e^-b) and gate2(a, b) = a / (1 + 2^-b) are zero where the 
 where b < -88.72 and b <= -128, in float64 b < -709.78 and b <= -1024. A product with an exact sigmoid differs from this
 zero by less than 2^-128 |a| (2^-1024 |a|).
 
-decay(x) = 2^-|x| takes fewer operations than exp2: where it is below 2^-126 (2^-1022), the result is any number from 0
-to that. Above, the error is that of exp2.
+decay(x) = 2^-|x| and exp_decay(x) = e^-|x| take fewer operations than exp2 and exp: where they are below 2^-126
+(2^-1022), the result is any number from 0 to that. Above, the errors are those of exp2 and exp.
 
 erf_gate(a, b) = a (1 + erf(b)) has 2 ulp for b >= 0. For b < 0, 1 + erf(b) has few digits: the error is at most
 2^-23 |a|. In float32 with AVX2 or AVX-512 it is a + a erf(b): NaN for infinite a and negative b, and zeros are positive
@@ -36,7 +36,19 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final, NamedTuple
 
-from pegbox.codegen.vector_math.exponential import decay, erf, erf_gate, exp, exp2, gate, gate2, gelu, sigmoid, tanh
+from pegbox.codegen.vector_math.exponential import (
+    decay,
+    erf,
+    erf_gate,
+    exp,
+    exp2,
+    exp_decay,
+    gate,
+    gate2,
+    gelu,
+    sigmoid,
+    tanh,
+)
 from pegbox.codegen.vector_math.logarithm import log
 from pegbox.codegen.vector_math.power import pow_
 from pegbox.codegen.vector_math.trigonometric import cos, sin
@@ -52,7 +64,7 @@ def rsqrt(x: VectorValue) -> VectorValue:
 FUNCTIONS: Final[dict[str, tuple[int, Callable[..., VectorValue]]]] = {
     "exp": (1, exp), "exp2": (1, exp2), "log": (1, log), "tanh": (1, tanh), "sigmoid": (1, sigmoid), "erf": (1, erf),
     "pow": (2, pow_), "rsqrt": (1, rsqrt), "gate": (2, gate), "gate2": (2, gate2), "erf_gate": (2, erf_gate),
-    "decay": (1, decay), "gelu": (1, gelu),
+    "gelu": (1, gelu), "decay": (1, decay), "exp_decay": (1, exp_decay),
 }  # fmt: skip
 
 OF_FLOAT32: Final[dict[str, tuple[int, Callable[..., VectorValue]]]] = {"sin": (1, sin), "cos": (1, cos)}

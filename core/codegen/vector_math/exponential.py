@@ -1,4 +1,4 @@
-"""exp, exp2, decay, sigmoid, tanh, erf and GELU.
+"""exp, exp2, decays, sigmoid, tanh, erf and GELU.
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
@@ -248,6 +248,19 @@ def decay(x: VectorValue) -> VectorValue:
     less_one, n = _split_exponent(inside)
     power = power_of_two(n, x.element)
     return power.fma(less_one, power)
+
+
+def exp_decay(x: VectorValue) -> VectorValue:
+    """Compute e^-|x|; where it is subnormal, any number from 0 to the smallest that is not."""
+    fmt, down = FORMATS[x.element], x.abs() * -1.0
+    if x.body.register_lanes == _COUNT:
+        return exp(down)
+    inside = down.at_least(-fmt.bias * math.log(2))
+    if _picks_eight(x):
+        return _normal_power(*_reduced(inside, inside, _NORMAL))
+    r, n = reduce(inside)
+    power = power_of_two(n, x.element)
+    return power.fma(expm1_reduced(r, fmt.exp_tail), power)
 
 
 def _picks_eight(x: VectorValue) -> bool:

@@ -20,6 +20,7 @@ from pegbox.loops.passes.prefetch import place_prefetches
 from pegbox.loops.passes.rolling_buffer import roll_buffers
 from pegbox.loops.passes.shared_storage import share_storage
 from pegbox.loops.passes.storage_align import align_storage
+from pegbox.loops.passes.unused_buffer import drop_unused
 from pegbox.loops.threads.cooperation import share_work
 from pegbox.loops.visit import realizes, replace_buffer, walk
 
@@ -47,7 +48,7 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     func = compact_buffers(func, grow=not simple, carried=carried)
     func = drop_guards(place_prefetches(func))
     func = double_buffers(align_storage(func, notes, strict=not simple), notes, strict=not simple)
-    func = hoist_tests(func)
+    func = hoist_tests(drop_unused(func))
     return func if simple else partition_loops(func)
 
 

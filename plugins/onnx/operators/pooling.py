@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from pegbox import te
-from pegbox.compute import elementwise, flat_index, padded
+from pegbox.compute import elementwise, flat_index, padded, unflat_indices
 from pegbox.plugins.onnx.operator import OperatorNode, operator
 from pegbox.plugins.onnx.operators.casts import in_float32
 from pegbox.plugins.onnx.operators.computed import computed
@@ -18,18 +18,11 @@ def _pooled(
 ) -> tuple[te.Tensor, Windows, tuple[int, ...]]:
     windows = windows_of(node, x.shape[2:], node.get("kernel_shape"))
     counts = windows.counts(x.shape[2:], ceil=bool(node.get("ceil_mode", 0)))
-    after = []  # the last window of a rounded-up count may reach beyond the border
-    for e, n, k, s, d, low, high in zip(
-        x.shape[2:],
-        counts,
-        windows.kernel,
-        windows.strides,
-        windows.dilations,
-        windows.before,
-        windows.after,
-        strict=True,
-    ):
-        after.append(max(high, (n - 1) * s + d * (k - 1) + 1 - e - low))
+    # The last window of a rounded-up count may reach beyond the border.
+    after = [
+        max(high, (n - 1) * s + d * (k - 1) + 1 - e - low)
+        for e, n, (k, s, d, low, high) in zip(x.shape[2:], counts, windows.by_axis, strict=True)
+    ]
     around = padded(x, (0, 0, *windows.before), (0, 0, *after), fill)
     dims = list(range(len(counts)))
     groups = [[d] for d in reversed(dims)] if _is_of_lines(windows) else [dims]
@@ -66,25 +59,35 @@ def max_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor | list[te.Tensor]:
 
 
 def _places(node: OperatorNode, x: te.Tensor, best: te.Tensor, windows: Windows, counts: tuple[int, ...]) -> te.Tensor:
-    """Find the first element of each window that is the largest one, counted in the whole of X."""
+    """Find the first element of each window that is NaN or the largest one, counted in the whole of X.
+
+    The order within a window is that of rows, whatever the order of the count.
+    """
     over = [te.reduce_axis((0, k), name=f"r{d}") for d, k in enumerate(windows.kernel)]
-    extents = x.shape[2:]
-    by_columns = bool(node.get("storage_order", 0))
-    steps = [math.prod(extents[:d] if by_columns else extents[d + 1 :]) for d in range(len(extents))]
-    size = math.prod(extents)
 
     def element(n: Any, c: Any, *at: Any) -> Any:
-        tests, places, number = [], [], (n * x.shape[1] + c) * size
-        sides = zip(at, over, extents, windows.strides, windows.dilations, windows.before, steps, strict=True)
-        for i, r, e, stride, dilation, low, step in sides:
-            place = i * stride + r * dilation - low
-            tests += [place >= 0, place < e]
-            places.append(te.maximum(te.minimum(place, e - 1), 0))
-            number = number + place * step
-        found = te.all(*tests, x(n, c, *places).equal(best(n, c, *at)))
-        return te.min(te.if_then_else(found, number, te.max_value("int64")), axis=over)
+        tests, indices = [], []
+        for i, r, e, (_, stride, dilation, low, _) in zip(at, over, x.shape[2:], windows.by_axis, strict=True):
+            index = i * stride + r * dilation - low
+            tests += [index >= 0, index < e]
+            indices.append(te.maximum(te.minimum(index, e - 1), 0))
+        value = x(n, c, *indices)
+        is_found = te.any(value.equal(best(n, c, *at)), te.isnan(value))
+        place = flat_index(x.shape, [n, c, *indices])
+        return te.min(te.if_then_else(te.all(*tests, is_found), place, te.max_value("int64")), axis=over)
 
-    return computed((*x.shape[:2], *counts), element, name="places")
+    places = computed((*x.shape[:2], *counts), element, name="places")
+    return _by_columns(x.shape, places) if node.get("storage_order", 0) else places
+
+
+def _by_columns(shape: tuple[int, ...], places: te.Tensor) -> te.Tensor:
+    """Count places within a channel by columns instead of rows: the first spatial index runs fastest."""
+
+    def element(*at: Any) -> Any:
+        n, c, *indices = unflat_indices(shape, places(*at))
+        return flat_index([*shape[:2], *shape[:1:-1]], [n, c, *reversed(indices)])
+
+    return computed(places.shape, element, name="places_by_columns")
 
 
 @operator("MaxUnpool", constants=(2,))
@@ -114,18 +117,7 @@ def max_unpool(node: OperatorNode, x: te.Tensor, places: te.Tensor) -> te.Tensor
 def average_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     total, windows, counts = _pooled(node, x, te.sum, te.const(0, x.dtype))
     whole = bool(node.get("count_include_pad", 0))
-    sides = list(
-        zip(
-            x.shape[2:],
-            counts,
-            windows.kernel,
-            windows.strides,
-            windows.dilations,
-            windows.before,
-            windows.after,
-            strict=True,
-        )
-    )
+    sides = [(e, n, *side) for e, n, side in zip(x.shape[2:], counts, windows.by_axis, strict=True)]
 
     def count(i: Any, e: int, k: int, s: int, d: int, low: int, high: int) -> Any:
         first, extent = (0, e + low + high) if whole else (low, e)

@@ -18,12 +18,15 @@ class Windows:
     before: tuple[int, ...]
     after: tuple[int, ...]
 
+    @property
+    def by_axis(self) -> list[tuple[int, int, int, int, int]]:
+        """The size of the window, its stride and dilation, and the borders before and after, for each axis."""
+        return list(zip(self.kernel, self.strides, self.dilations, self.before, self.after, strict=True))
+
     def counts(self, extents: Sequence[int], *, ceil: bool = False) -> tuple[int, ...]:
         """Count the windows along each axis."""
         found = []
-        for e, k, s, d, low, high in zip(
-            extents, self.kernel, self.strides, self.dilations, self.before, self.after, strict=True
-        ):
+        for e, (k, s, d, low, high) in zip(extents, self.by_axis, strict=True):
             room = e + low + high - d * (k - 1) - 1
             count = (-(-room // s) if ceil else room // s) + 1
             if ceil and (count - 1) * s >= e + low:

@@ -1,0 +1,49 @@
+"""Pass: drop buffers from which no output is computed, with what fills them.
+
+    for t in range(8):                       for t in range(8):
+        F[0] = F[0] * keep[t]           =>       S[0] = S[0] * keep[t] + x[t]
+        S[0] = S[0] * keep[t] + x[t]         O[0] = S[0]
+    O[0] = S[0]
+
+A reduction of tuples often computes numbers that only its own next step could read.
+"""
+
+from __future__ import annotations
+
+from pegbox.expr.low_level import Address
+from pegbox.expr.nodes import Buffer
+from pegbox.expr.visit import loads
+from pegbox.loops.access.region import read, written
+from pegbox.loops.nodes import Alloc, Function, Stmt, Store
+from pegbox.loops.visit import expressions, map_present, walk
+
+
+def drop_unused(func: Function) -> Function:
+    """Remove the stores to buffers that neither an output, nor a test or a call, is computed from."""
+    used = _used(func)
+
+    def go(stmt: Stmt) -> Stmt | None:
+        if isinstance(stmt, Store) and stmt.buffer not in used:
+            return None
+        inner = map_present(stmt, go)
+        return inner.body if isinstance(inner, Alloc) and inner.buffer not in used else inner
+
+    body = go(func.body)
+    return func if body is None else func.with_body(body)
+
+
+def _used(func: Function) -> set[Buffer]:
+    """Find the buffers that are needed: parameters, what tests and calls touch, and what these are computed from."""
+    used, sources = set(func.params), dict[Buffer, set[Buffer]]()
+    for stmt in walk(func.body):
+        reads = {region.buffer for region in read(stmt)}
+        if isinstance(stmt, Store) and not any(isinstance(x, Address) for e in expressions(stmt) for x in loads(e)):
+            sources.setdefault(stmt.buffer, set()).update(reads)
+        else:
+            used |= reads.union(region.buffer for region in written(stmt))
+    waiting = list(used)
+    while waiting:
+        found = sources.pop(waiting.pop(), set()) - used
+        used |= found
+        waiting += found
+    return used
