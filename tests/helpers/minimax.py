@@ -3,12 +3,16 @@
 Minimax polynomials by the exchange algorithm of Remez (1934), with a weight, in 60-digit decimal arithmetic: solve
 for the polynomial whose weighted error alternates on a set of points, move the points to the extrema of the error,
 repeat. The functions to fit are what is left of exp, log, atanh and erf when their leading terms are taken off.
+
+The quotient of two polynomials for tanh interpolates at points that move until the largest errors between them are
+equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal, getcontext
+from itertools import pairwise
 from typing import NamedTuple
 
 Function = Callable[[Decimal], Decimal]
@@ -38,6 +42,59 @@ def remez(fit: Fit, *, rounds: int = 12, grid: int = 400) -> tuple[list[Decimal]
         worst = max(abs(e) for e, _ in errors)
         points = _extrema(errors, fit.degree + 2)
     return coefficients, worst
+
+
+class Quotient(NamedTuple):
+    """An odd function on [0, hi] by x P(x^2) / Q(x^2), exact to the first order at zero, where its slope is given.
+
+    Q's last coefficient is one. terms: the numbers of coefficients of P and of the others of Q. weight: that of the
+    relative error.
+    """
+
+    function: Function
+    slope: float
+    hi: float
+    terms: tuple[int, int]
+    weight: Function
+
+
+def level(quotient: Quotient, *, rounds: int = 100, samples: int = 16) -> tuple[list[Decimal], list[Decimal], Decimal]:
+    """Coefficients of P, those of Q without the last one, and the largest weighted error.
+
+    Where the error between two points of interpolation is above the mean, they move towards each other.
+    """
+    lengths = [Decimal(1)] * sum(quotient.terms)
+    top: list[Decimal] = []
+    bottom: list[Decimal] = []
+    worst = Decimal(0)
+    for _ in range(rounds):
+        ends = [Decimal(quotient.hi) * sum(lengths[:k]) / sum(lengths) for k in range(len(lengths) + 1)]
+        top, bottom = _interpolating(quotient, ends[1:-1])
+        errors = [
+            max(_weighted_error(quotient, top, bottom, low + (high - low) * k / samples) for k in range(1, samples + 1))
+            for low, high in pairwise(ends)
+        ]
+        worst = max(errors)
+        if worst < Decimal("1.02") * min(errors):
+            break
+        lengths = [n * (worst / (e + worst / 1000)) ** Decimal("0.15") for n, e in zip(lengths, errors, strict=True)]
+    return top, bottom, worst
+
+
+def _interpolating(quotient: Quotient, points: list[Decimal]) -> tuple[list[Decimal], list[Decimal]]:
+    above, below = quotient.terms
+    rows = []
+    for x in points:
+        f, square = quotient.function(x), x * x
+        tops, bottoms = [x * square**k for k in range(above)], [-f * square**k for k in range(below)]
+        rows.append([Decimal(quotient.slope) * tops[0] + bottoms[0], *tops[1:], *bottoms[1:], f * square**below])
+    first, *rest = _solve(rows)
+    return [Decimal(quotient.slope) * first, *rest[: above - 1]], [first, *rest[above - 1 :]]
+
+
+def _weighted_error(quotient: Quotient, top: list[Decimal], bottom: list[Decimal], x: Decimal) -> Decimal:
+    value = x * _polynomial(top, x * x) / _polynomial([*bottom, Decimal(1)], x * x)
+    return quotient.weight(x) * abs(value / quotient.function(x) - 1)
 
 
 def _chebyshev(fit: Fit, i: int, n: int) -> Decimal:
@@ -130,6 +187,22 @@ def erf(x: Decimal) -> Decimal:
     return 2 / _pi().sqrt() * (-x * x).exp() * total
 
 
+def tanh(x: Decimal) -> Decimal:
+    return 1 - 2 / ((2 * x).exp() + 1)
+
+
+def quotients() -> dict[str, Quotient]:
+    """The tables in `coefficients` that belong to quotients."""
+
+    def half(x: Decimal) -> Decimal:
+        return tanh(x / 2)
+
+    def slope_of_double(x: Decimal) -> Decimal:  # the relative error of tanh(x) for one of tanh(x / 2)
+        return (1 - half(x) ** 2) / (1 + half(x) ** 2) + Decimal("1e-6")
+
+    return {"tanh_half_f32": Quotient(half, 0.5, 9.02, (4, 2), slope_of_double)}
+
+
 def fits() -> dict[str, Fit]:
     """Every table of `pegbox.codegen.vector_math.coefficients`: what it approximates, and where."""
     exp_tail = _series(2, lambda k: 1 / _factorial(k))  # (e^r - 1 - r) / r^2
@@ -192,6 +265,11 @@ def main() -> None:
         coefficients, worst = remez(fit)
         print(f"{name.upper()}: Final = (  # error {float(worst):.1e}")
         print("".join(f"    {float(c)!r},\n" for c in coefficients) + ")\n")
+    for name, quotient in quotients().items():
+        *tables, worst = level(quotient)
+        for side, table in zip(("numerator", "denominator"), tables, strict=True):
+            print(f"{name.upper()}_{side.upper()}: Final = (  # of a quotient with error {float(worst):.1e}")
+            print("".join(f"    {float(c)!r},\n" for c in table) + ")\n")
 
 
 if __name__ == "__main__":

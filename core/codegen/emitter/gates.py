@@ -2,7 +2,7 @@
 
     a * sigmoid(b)        = a / (1 + e^-b)
     k * a * (1 + tanh(b)) = 2 k a / (1 + 2^(-c b)) with c = 2 log2(e)
-    a * (1 + erf(b))      = a + a erf(b)
+    a * (1 + erf(b))      = a + a erf(b), and gelu(x) where a = x / 2 and b = x / sqrt(2)
     exp2(-abs(b))         = 2^-|b|
     exp(-abs(b))          = e^-|b|
 
@@ -12,6 +12,8 @@ few digits where tanh(b) is near -1, so c b may be rounded once more.
 
 No other factors change their order: a product of them could overflow, or be zero, where the program's is not. The 2
 goes into a constant k that keeps the numerator from overflow, |2 k| <= 1; without one, tanh stays.
+
+Half of x and its erf belong to one number in GELU, which needs neither a sign nor a product of its own then.
 
 The last two, decays, are between 0 and 1: on targets that have no instruction for exponents, this saves the operations
 against overflow.
@@ -24,10 +26,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pegbox.expr.equal import same
 from pegbox.expr.nodes import Binary, Call, Const, Expr
 
-NAMES = ("gate", "gate2", "erf_gate", "decay", "exp_decay")
-"""The functions a / (1 + e^-b), a / (1 + 2^-b) and a (1 + erf(b)) of two numbers, and 2^-|b|, e^-|b| of one."""
+NAMES = ("gate", "gate2", "erf_gate", "gelu", "decay", "exp_decay")
+"""The functions a / (1 + e^-b), a / (1 + 2^-b) and a (1 + erf(b)) of two numbers, GELU, 2^-|b| and e^-|b| of one."""
 
 _DECAYS = {"exp2": "decay", "exp": "exp_decay"}
 
@@ -52,6 +55,9 @@ def gate(product: Binary) -> Call | None:
     """Return the call that replaces a product of floats; None if no gate is in it."""
     if product.op != "mul" or product.dtype not in ("float32", "float64"):
         return None
+    for a, b in (*_sides(product), *_around_constants(product)):
+        if (x := _gelu_of(a, b)) is not None:
+            return Call("gelu", (x,), product.dtype)
     for a, b in _sides(product):
         if isinstance(b, Call) and b.name == "sigmoid":
             return Call("gate", (a, b.args[0]), product.dtype)
@@ -62,6 +68,22 @@ def gate(product: Binary) -> Call | None:
         exponent = _exponent(b)
         if exponent is not None and (doubled := _scaled(a, 2.0, most=1.0)) is not None:
             return Call("gate2", (doubled, exponent), product.dtype)
+    return None
+
+
+def _gelu_of(a: Expr, b: Expr) -> Expr | None:
+    """Find x, where a = x / 2 and b = 1 + erf(x / sqrt(2)); None for other factors."""
+    erf, x = _after_one(b, "erf"), _scaled(a, 2.0, most=1.0)
+    if erf is None or x is None:
+        return None
+    inner = erf.args[0]
+    if not isinstance(inner, Binary) or inner.op not in ("mul", "div"):
+        return None
+    for k, other in _sides(inner) if inner.op == "mul" else ((inner.b, inner.a),):
+        if isinstance(k, Const) and k.value and same(other, x):
+            factor = float(k.value) if inner.op == "mul" else 1 / float(k.value)
+            if abs(factor / math.sqrt(0.5) - 1) <= np.finfo(x.dtype).eps:
+                return x
     return None
 
 

@@ -138,3 +138,15 @@ LOG_ERFC_F64: Final = (  # error 2.1e-17
     1.0977219044335821e-10,
     -2.4611789232686863e-12,
 )
+
+TANH_HALF_F32_NUMERATOR: Final = (  # of a quotient with error 1.4e-08
+    475.49978792547756,
+    13.485979389239851,
+    0.03655652347716276,
+    -3.309247665324261e-05,
+)
+
+TANH_HALF_F32_DENOMINATOR: Final = (  # of a quotient with error 1.4e-08
+    950.9995758509551,
+    106.22186435801405,
+)

@@ -1,11 +1,12 @@
-"""exp, exp2, decays, sigmoid, tanh and erf.
+"""exp, exp2, decays, sigmoid, tanh, erf and GELU.
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
 together from its bits. In float32 with AVX-512 or AVX2, a permutation picks a root of a power of two, 2^(k/16), 2^(k/8)
 or 2^(k/4), and r is smaller. In float32, erf is 1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)): an
 error of q counts erfc(x) times, which its fit minimises, so its reduction needs no extra precision; with AVX2 it is
-computed in pieces (pieces). In float64, erf is 1 - exp(q(x)) with q near log(erfc(x)), and x + x E(x^2) below one.
+computed in pieces (pieces), and tanh is a minimax quotient. In float64, erf is 1 - exp(q(x)) with q near log(erfc(x)),
+and x + x E(x^2) below one.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pegbox.codegen.vector_math import coefficients
-from pegbox.codegen.vector_math.pieces import erf_gate_in_pieces, erf_in_pieces
-from pegbox.codegen.vector_math.values import VectorValue, polynomial
+from pegbox.codegen.vector_math.pieces import erf_gate_in_pieces, erf_in_pieces, gelu_in_pieces
+from pegbox.codegen.vector_math.values import VectorValue, horner, polynomial
 
 LOG2_E: Final = 1.4426950408889634
 
@@ -63,6 +64,10 @@ FORMATS: Final = {
         52, 1023, 0.6931471803691238, 1.9082149292705877e-10, 710.0, -746.0, 22.0, coefficients.EXP_TAIL_F64
     ),
 }
+
+
+_TANH_LIMIT: Final = 9.01
+"""A number from which on tanh rounds to one, as `_tanh_by_half` does here."""
 
 
 class EightRoots(NamedTuple):
@@ -341,6 +346,8 @@ def _twice(less_one: VectorValue, biased: VectorValue) -> VectorValue:
 
 def tanh(x: VectorValue) -> VectorValue:
     """Compute t / (t + 2) with t = e^(2|x|) - 1, which is accurate near zero as well."""
+    if x.element == "float" and x.body.register_lanes == 8:
+        return _tanh_by_half(x)
     fmt = FORMATS[x.element]
     size, magic = x.abs().at_most(fmt.tanh_max), fmt.round_magic + fmt.bias
     shifted = size.fma(2 * LOG2_E, magic)
@@ -349,6 +356,19 @@ def tanh(x: VectorValue) -> VectorValue:
     tail = [c * 2 ** (k + 2) for k, c in enumerate(fmt.exp_tail)]
     t = power.fma((half * half).fma(polynomial(half, tail), half + half), power - 1.0)
     return (t / (t + 2.0)).copysign(x)
+
+
+def _tanh_by_half(x: VectorValue) -> VectorValue:
+    """Compute 2 n d / (n^2 + d^2) with n / d near tanh(x / 2): n = x P(x^2), d = Q(x^2), where x^4 has the factor one.
+
+    Where tanh is near one, the result hardly depends on n / d, so rounded steps of P and Q count little.
+    """
+    inside = x.at_most(_TANH_LIMIT).at_least(-_TANH_LIMIT)
+    square = inside * inside
+    *rest, last = coefficients.TANH_HALF_F32_DENOMINATOR
+    n = inside * horner(square, coefficients.TANH_HALF_F32_NUMERATOR)
+    d = horner(square, [*rest, square + last])
+    return n * (d + d) / n.fma(n, d * d)
 
 
 def erf(x: VectorValue) -> VectorValue:
@@ -361,6 +381,11 @@ def erf(x: VectorValue) -> VectorValue:
 def erf_gate(a: VectorValue, b: VectorValue) -> VectorValue:
     """Compute a (1 + erf(b))."""
     return erf_gate_in_pieces(a, b) if b.can_pick else a * (erf(b) + 1.0)
+
+
+def gelu(x: VectorValue) -> VectorValue:
+    """Compute x (1 + erf(x / sqrt(2))) / 2."""
+    return gelu_in_pieces(x) if _picks_eight(x) else erf_gate(x * 0.5, x * math.sqrt(0.5))
 
 
 def _erf_f32(x: VectorValue) -> VectorValue:

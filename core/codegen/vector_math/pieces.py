@@ -1,10 +1,12 @@
-"""erf in float32 by pieces, whose coefficients a permutation picks out of one register.
+"""erf and GELU in float32 by pieces, whose coefficients a permutation picks out of one register.
 
-erf(x) = t + t p(x) with t = min(x, 1), where p is small and loses nothing by rounding. On each of as many pieces of
-equal width as a register has lanes, a polynomial interpolates p at the zeros of a Chebyshev polynomial. Two pieces meet
-at one.
+On each of as many pieces of equal width as a register has lanes, a polynomial interpolates a function at the zeros of a
+Chebyshev polynomial. With AVX-512, erf(x) = t + t p(x) with t = min(x, 1), where p is small and loses nothing by
+rounding; two pieces meet at one. With AVX2, whose registers hold half as many numbers, fewer operations count more: the
+polynomials are those of erf, and the first one, x q(x), has no constant term.
 
-The product a (1 + erf(x)) needs no small relative error near zero, so its polynomials are those of erf itself.
+The product a (1 + erf(x)) needs no small relative error near zero, so its polynomials are those of erf itself. GELU is
+max(x, 0) - |x| erfc(|x| / sqrt(2)) / 2 with AVX2, which needs no sign of x.
 """
 
 from __future__ import annotations
@@ -14,12 +16,15 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final, NamedTuple
 
-from pegbox.codegen.vector_math.values import VectorValue, polynomial
+import numpy as np
+
+from pegbox.codegen.vector_math.values import VectorValue, horner, polynomial
 
 _LIMIT: Final = 3.93
 """A number from which on erf rounds to one."""
 
 _ROUND_MAGIC: Final = 1.5 * 2.0**23
+_SIGN: Final = -(2**31)
 
 
 class Pieces(NamedTuple):
@@ -37,9 +42,19 @@ GATE_PIECES: Final = {16: Pieces(4.0, 5), 8: Pieces(1.877109375, 6)}
 numbers of float32 (found by trials)."""
 
 
+ERF_WIDTH: Final = 17 / 32
+"""The width of eight pieces of erf: their multiples are exact in float32, and the last piece ends where erf is one."""
+
+GELU_WIDTH: Final = 25 / 32
+"""The width of eight pieces of erfc(x / sqrt(2)) / 2, the last of which ends a quarter behind its middle."""
+
+
 def erf_in_pieces(x: VectorValue) -> VectorValue:
     """Compute the error function, where `x.can_pick`."""
     count = x.body.register_lanes
+    if count == 8:
+        inside = x.abs().at_most(7.5 * ERF_WIDTH * (1 - 2.0**-24))  # rounds into the last piece; NaN stays
+        return (_in_pieces(inside, ERF_WIDTH, erf_coefficients()).bits() | (x.bits() & _SIGN)).from_bits(x.element)
     density = PIECES[count].density
     size = x.abs()
     inside = size.below(_LIMIT)  # NaN becomes the limit
@@ -59,10 +74,22 @@ def erf_gate_in_pieces(a: VectorValue, b: VectorValue) -> VectorValue:
     if inside.fills_avx512:  # one instruction, whose offset has the unit of b
         offset = inside.fraction(int(math.log2(density)))
         tables = tuple(tuple(c * density**power for c in table) for power, table in enumerate(tables))
-    *rest, last = (number.picked(table) for table in tables)
-    for each in reversed(rest):
-        last = last.fma(offset, each)
-    return a.fma(last.copysign(b), a)
+    erf = horner(offset, [number.picked(table) for table in tables])
+    return a.fma(erf.copysign(b), a)
+
+
+def gelu_in_pieces(x: VectorValue) -> VectorValue:
+    """Compute x (1 + erf(x / sqrt(2))) / 2, where `x.can_pick`, with eight lanes."""
+    inside = x.abs().at_most(7 * GELU_WIDTH + 0.25)
+    half_erfc = _in_pieces(inside, GELU_WIDTH, gelu_coefficients())
+    return inside.fma(half_erfc * -1.0, x.at_least(0.0))
+
+
+def _in_pieces(size: VectorValue, width: float, tables: tuple[tuple[float, ...], ...]) -> VectorValue:
+    """Compute the function whose coefficients are given, in powers of the distance from the middle of a piece."""
+    shifted = size.fma(1 / width, _ROUND_MAGIC)
+    offset = (shifted - _ROUND_MAGIC).fma(-width, size)
+    return horner(offset, [shifted.bits().picked(table) for table in tables])
 
 
 def _divided(x: VectorValue, density: float) -> tuple[VectorValue, VectorValue]:
@@ -87,6 +114,39 @@ def gate_coefficients(count: int) -> tuple[tuple[float, ...], ...]:
     numbers = range(count)
     found = (_polynomial(GATE_PIECES[count], k, lambda x: math.erf(x) + missing * (x / end) ** 16) for k in numbers)
     return tuple(zip(*found, strict=True))
+
+
+@cache
+def erf_coefficients() -> tuple[tuple[float, ...], ...]:
+    """Compute the coefficients of eight pieces of erf, which end at one as those of a gate do."""
+    pieces, end = Pieces(1 / ERF_WIDTH, 6), 7.5 * ERF_WIDTH
+    missing = math.erfc(end) + 2.0**-25
+    found = [_polynomial(pieces, k, lambda x: math.erf(x) + missing * (x / end) ** 16) for k in range(1, 8)]
+    first = _polynomial(pieces._replace(degree=5), 0, lambda x: math.erf(x) / x)
+    return _unscaled([[0.0, *(c / pieces.density for c in first)], *found], pieces.density)
+
+
+@cache
+def gelu_coefficients() -> tuple[tuple[float, ...], ...]:
+    """Compute the coefficients of eight pieces of erfc(x / sqrt(2)) / 2 less a high power, which end at exactly zero.
+
+    The last piece ends at a power of two, whose product with all but the constant term is exact.
+    """
+    pieces, end, quarter = Pieces(1 / GELU_WIDTH, 6), 7 * GELU_WIDTH + 0.25, np.float32(0.25)
+    left = math.erfc(end * math.sqrt(0.5)) / 2
+    found = (
+        _polynomial(pieces, k, lambda x: math.erfc(x * math.sqrt(0.5)) / 2 - left * (x / end) ** 16) for k in range(8)
+    )
+    tables = _unscaled(list(found), pieces.density)
+    total = np.float64(0)
+    for table in reversed(tables[1:]):  # as `horner` does
+        total = np.float64(np.float32(total * quarter + np.float32(table[7])))
+    return ((*tables[0][:7], float(-total * quarter)), *tables[1:])
+
+
+def _unscaled(found: list[list[float]], density: float) -> tuple[tuple[float, ...], ...]:
+    """Turn coefficients of pieces whose unit is their width into a tuple for each degree, whose unit is that of x."""
+    return tuple(tuple(c * density**power for c in table) for power, table in enumerate(zip(*found, strict=True)))
 
 
 def _polynomial(pieces: Pieces, number: int, function: Callable[[float], float]) -> list[float]:

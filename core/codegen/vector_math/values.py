@@ -277,8 +277,7 @@ def polynomial(x: VectorValue, coefficients: Sequence[float | VectorValue]) -> V
     rule in x, and an operation less.
     """
     if len(coefficients) == 3:
-        first, second, third = coefficients
-        return x.fma(x.lift(third).fma(x, second), first)
+        return horner(x, coefficients)
     pairs = [
         x.fma(odd, even) for even, odd in zip(coefficients[::2], coefficients[1::2], strict=False)
     ]  # the terms of lower degree first
@@ -287,4 +286,13 @@ def polynomial(x: VectorValue, coefficients: Sequence[float | VectorValue]) -> V
     square, result = x * x, pairs.pop()
     for pair in reversed(pairs):
         result = result.fma(square, pair)
+    return result
+
+
+def horner(x: VectorValue, coefficients: Sequence[float | VectorValue]) -> VectorValue:
+    """Compute the polynomial c[0] + c[1] x + ... with as few operations as there are."""
+    *rest, last = coefficients
+    result = x.lift(last)
+    for each in reversed(rest):
+        result = result.fma(x, each)
     return result
