@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 from pegbox.codegen import Target, lanes_of
 from pegbox.errors import TemplateError
 from pegbox.templates.array_size import check_array_sizes
+from pegbox.templates.register_tile import WIDE_BITS, computed_extent
 
 if TYPE_CHECKING:
     from pegbox.task import Task
@@ -22,9 +23,9 @@ PACKED = "packed"
 USUAL_WEIGHTS = {"NCHW": "OIHW", "NHWC": "OHWI"}
 
 
-_WIDE_BITS, _HALF_OF_WIDE = 512, 1.08
-"""The bits of a vector whose halves can be computed two at a time, and the time of both relative to that of the whole.
-Half of a narrower vector takes as long as the whole."""
+_HALF_OF_WIDE = 1.08
+"""The time of both halves of a wide vector, relative to that of the whole. Half of a narrower one takes as long as the
+whole."""
 
 Steps: TypeAlias = int | Sequence[int]
 """A number, or a pair (rows, columns); of zeros around the input also (top, left, bottom, right)."""
@@ -74,9 +75,8 @@ class Conv:
 
     @property
     def lanes_used(self) -> int:
-        """The lanes of these vectors that are computed: wide ones end at their half, where it has the last channel."""
-        half = self.lanes // 2
-        return -(-self.o // half) * half if self.target.vector_bits >= _WIDE_BITS else self.vectors * self.lanes
+        """The lanes of these vectors that are computed: the last vector may be half of a wide one."""
+        return computed_extent(self.target, self.lanes, self.o)
 
     @property
     def padded(self) -> tuple[int, int]:
@@ -228,7 +228,7 @@ def group_outputs(conv: Conv, groups: int) -> int:
     if conv.weights != PACKED or outputs <= half:
         return outputs
     whole, halves = (-(-outputs // lanes) * lanes for lanes in (conv.lanes, half))
-    slower = _HALF_OF_WIDE if conv.target.vector_bits >= _WIDE_BITS else 2
+    slower = _HALF_OF_WIDE if conv.target.vector_bits >= WIDE_BITS else 2
     return whole if whole <= slower * halves else halves
 
 

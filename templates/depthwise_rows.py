@@ -20,13 +20,10 @@ from pegbox import te
 from pegbox.expr import nbytes
 from pegbox.templates.conv_shape import Conv
 from pegbox.templates.conv_stages import inside, padded
-from pegbox.templates.register_tile import write_out
+from pegbox.templates.register_tile import WIDE_BITS, write_out
 
 _BLOCK = 16
 """The bytes inside of which a shuffle of two vectors is cheap."""
-
-_HALVING_BITS = 512
-"""The bits of the narrowest registers whose halves are tried as vectors, too."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Loops(NamedTuple):
 def vector_sizes(conv: Conv) -> list[int]:
     """Return the elements of a vector of pixels: a register of them, or half of it where that is wide."""
     half = conv.lanes // 2
-    if conv.target.vector_bits < _HALVING_BITS:
+    if conv.target.vector_bits < WIDE_BITS:
         return [conv.lanes]
     return [conv.lanes, half] if half < conv.out[1] else [half]
 

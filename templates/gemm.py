@@ -23,7 +23,7 @@ from pegbox import te
 from pegbox.templates import gemm_space, narrow_matmul, threads
 from pegbox.templates.gemm_space import PACKED, ROWS_STAY, STREAM, layout_of
 from pegbox.templates.matmul_arguments import Product, plain, product_of, unpacked
-from pegbox.templates.register_tile import write_out
+from pegbox.templates.register_tile import computed_extent, write_out
 
 _BATCH = 8  # products in a batch from which on each thread takes whole ones
 
@@ -84,7 +84,12 @@ def compute(cfg: pb.TemplateConfig, p: Product, a: te.Tensor, b: te.Tensor) -> T
 
     if layout == STREAM or not cfg["k_block"].val:
         k = te.reduce_axis((0, p.k), name="k")
-        c = te.compute(p.shape, lambda *at: te.sum(term(at[:-2], at[-2], at[-1], k), axis=k), name="C")
+
+        def whole_sum(*at: te.Expr) -> te.Expr:
+            tests = _columns(p, at[-1]) if layout != STREAM else []
+            return te.sum(term(at[:-2], at[-2], at[-1], k), axis=k, where=_all(tests))
+
+        c = te.compute(p.shape, whole_sum, name="C")
         return Tensors(c, None, panels_a, panels_b)
     block = cfg["k_block"].val
     blocks = -(-p.k // block)
@@ -93,12 +98,22 @@ def compute(cfg: pb.TemplateConfig, p: Product, a: te.Tensor, b: te.Tensor) -> T
 
     def sum_of_block(*at: te.Expr) -> te.Expr:
         *batch, kb, i, j = at
-        inside = None if p.k % block == 0 else kb * block + k < p.k
-        return te.sum(term(batch, i, j, kb * block + k), axis=k, where=inside)
+        inside = [] if p.k % block == 0 else [kb * block + k < p.k]
+        return te.sum(term(batch, i, j, kb * block + k), axis=k, where=_all([*inside, *_columns(p, j)]))
 
     partial = te.compute((*p.lead, blocks, p.m, p.n), sum_of_block, name="C_part")
     c = te.compute(p.shape, lambda *at: te.sum(partial(*at[:-2], kb, *at[-2:]), axis=kb), name="C")
     return Tensors(c, partial, panels_a, panels_b)
+
+
+def _columns(p: Product, j: te.Expr) -> list[te.Expr]:
+    """Test that a column of a tile is computed, where the last vector of a row is half of a wide one."""
+    end = computed_extent(p.target, p.lanes, p.n)
+    return [j < end] if end < p.vectors * p.lanes else []
+
+
+def _all(tests: list[te.Expr]) -> te.Expr | None:
+    return te.all(*tests) if tests else None
 
 
 def _panels(p: Product, extent: int, size: int, source: Callable[..., te.Expr], name: str) -> te.Tensor:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from pegbox import te
-from pegbox.codegen import LATENCY
+from pegbox.codegen import LATENCY, Target
 
 BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
 ROWS = (*range(1, 15), 16, 20, 24, 28)
 VECTORS = (1, 2, 3, 4, 5, 6)
+WIDE_BITS = 512
+"""The bits from which on half a vector takes less time than the whole: a core may compute the halves one by one."""
 
 
 def write_out(stage: te.Stage, lanes: te.IterVar, unrolled: Iterable[te.IterVar]) -> None:
@@ -17,6 +19,12 @@ def write_out(stage: te.Stage, lanes: te.IterVar, unrolled: Iterable[te.IterVar]
     stage.vectorize(lanes)
     for loop in unrolled:
         stage.unroll(loop)
+
+
+def computed_extent(target: Target, lanes: int, extent: int) -> int:
+    """Round an extent up to whole vectors of so many lanes; the last one may be half of a wide vector."""
+    unit = lanes // 2 if target.vector_bits >= WIDE_BITS else lanes
+    return -(-extent // unit) * unit
 
 
 def is_first_name(order: str, orders: Sequence[str], left: Collection[str]) -> bool:
