@@ -6,7 +6,8 @@ reads, so that these are still in the caches then. The depthwise part has the kn
 The register tile of the sums over channels depends on the layout:
 
 - NHWC: `point_h` rows by `point_w` pixels, by `point_vectors` vectors of output channels.
-- NCHW: `point_o` output channels by `point_vectors` vectors of pixels, which run on over the ends of rows.
+- NCHW: the same, transposed in registers when it is stored; or (`point_lanes`) `point_o` output channels by
+  `point_vectors` vectors of pixels, which run on over the ends of rows.
 
 `separable_space` has the knobs of the sums.
 """
@@ -21,11 +22,12 @@ from pegbox import te
 from pegbox.errors import TemplateError
 from pegbox.templates import depthwise_conv2d as depthwise
 from pegbox.templates import separable_space, threads
+from pegbox.templates.conv_choices import CHANNELS
 from pegbox.templates.conv_shape import PACKED, Conv, Steps, Window, conv_shape
 from pegbox.templates.conv_stages import plain as plain_point
 from pegbox.templates.conv_stages import plain_depthwise
 from pegbox.templates.register_tile import write_out
-from pegbox.templates.separable_space import PIXELS_OUTSIDE
+from pegbox.templates.separable_space import PIXELS_OUTSIDE, lanes_along
 from pegbox.templates.weights import packed
 
 NAME = "separable_conv2d"
@@ -94,7 +96,8 @@ def separable_conv2d(
     threads.declare(cfg, flop)
     stages = depthwise.compute(cfg, first, data, weight)
     pixels = middle(stages.out)
-    s, out = (_channels_last if layout == "NHWC" else _channels_first)(cfg, point, pixels, factors)
+    along = _along_channels if lanes_along(cfg, point) == CHANNELS else _along_pixels
+    s, out = along(cfg, point, pixels, factors)
     s[stages.out].compute_inline()
     depthwise.schedule(cfg, s, first, replace(stages, out=pixels))
     return s, [data, weight, *([] if added is None else [added]), factors, out]
@@ -106,35 +109,49 @@ separable_conv2d.packs("point", weights=PACKED)(packed)
 # Sums over channels --------------------------------------------------------------------------------------------------
 
 
-def _channels_last(
+def _along_channels(
     cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factors: te.Tensor
 ) -> tuple[te.TESchedule, te.Tensor]:
-    """Return the result, and its loops, with vectors along its channels."""
+    """Return the schedule and the result, with vectors along its channels."""
     lanes, c = point.lanes, te.reduce_axis((0, point.c), name="c")
     panels = factors if point.weights == PACKED else _panels(point, factors)
 
     def element(n: te.Expr, v: te.Expr, y: te.Expr, x: te.Expr, z: te.Expr) -> te.Expr:
         where = v * lanes + z < point.lanes_used if point.lanes_used < point.vectors * lanes else None
-        return te.sum(pixels(n, y, x, c) * panels(v, 0, 0, c, z), axis=c, where=where)
+        return te.sum(pixels(*point.at(n, c, y, x)) * panels(v, 0, 0, c, z), axis=c, where=where)
 
     sums = te.compute((point.n, point.vectors, *point.out, lanes), element, name="sums")
-    out = te.compute(point.out_shape, lambda n, y, x, o: sums(n, o // lanes, y, x, o % lanes), name="C")
+
+    def pixel(*index: te.Expr) -> te.Expr:
+        n, o, y, x = point.named(index)
+        return sums(n, o // lanes, y, x, o % lanes)
+
+    out = te.compute(point.out_shape, pixel, name="C")
     s = te.create_schedule(out.op)
-    n, y, x, o = s[out].op.axis
+    n, o, y, x = point.named(s[out].op.axis)
     yo, y = s[out].split(y, factor=cfg["block"].val)
     yt, yi = s[out].split(y, factor=cfg["point_h"].val)
     xt, xi = s[out].split(x, factor=cfg["point_w"].val)
     ot, oi = s[out].split(o, factor=cfg["point_vectors"].val * lanes)
     ov, ol = s[out].split(oi, factor=lanes)
     loops = [yt, xt, ot] if cfg["order_tiles"].val == PIXELS_OUTSIDE else [ot, yt, xt]
-    s[out].reorder(n, yo, *loops, yi, xi, ov, ol)
-    write_out(s[out], ol, [yi, xi, ov])
+    tile = sums
+    if point.layout == "NHWC":
+        s[out].reorder(n, yo, *loops, yi, xi, ov, ol)
+        write_out(s[out], ol, [yi, xi, ov])
+    else:  # transposed vector by vector, from memory
+        tile = s.cache_write(sums, "local")
+        s[out].reorder(n, yo, *loops, yi, ov, ol, xi)
+        write_out(s[out], xi, [ol])
+        inner, v, y, x, z = s[sums].op.axis
+        write_out(s[sums], z, [v, y, x])
+        s[tile].compute_at(s[sums], inner)
     _place(cfg, s, out, s[out].fuse(n, yo), pixels)
     s[sums].compute_at(s[out], loops[-1])
-    n, v, y, x, z = s[sums].op.axis
-    co, ci = s[sums].split(s[sums].op.reduce_axis[0], factor=cfg["unroll_c"].val)
-    s[sums].reorder(n, co, ci, y, x, v, z)
-    write_out(s[sums], z, [ci, y, x, v])
+    n, v, y, x, z = s[tile].op.axis
+    co, ci = s[tile].split(s[tile].op.reduce_axis[0], factor=cfg["unroll_c"].val)
+    s[tile].reorder(n, co, ci, y, x, v, z)
+    write_out(s[tile], z, [ci, y, x, v])
     if panels is not factors:
         v, _, _, c, z = s[panels].op.axis
         s[panels].vectorize(z)
@@ -154,10 +171,10 @@ def _panels(point: Conv, factors: te.Tensor) -> te.Tensor:
     return te.compute((point.vectors, 1, 1, point.c, lanes), element, name="point_packed")
 
 
-def _channels_first(
+def _along_pixels(
     cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factors: te.Tensor
 ) -> tuple[te.TESchedule, te.Tensor]:
-    """Return the result, and its loops, with vectors along the pixels of a block."""
+    """Return the schedule and the result, with vectors along the pixels of a block."""
     lanes, columns = point.lanes, point.out[1]
     c, zero = te.reduce_axis((0, point.c), name="c"), te.const(0, "int64")
 

@@ -9,12 +9,17 @@ from functools import lru_cache
 import pegbox as pb
 from pegbox.codegen import fits_registers
 from pegbox.expr import nbytes
+from pegbox.task import KnobValues
 from pegbox.templates import depthwise_conv2d as depthwise
+from pegbox.templates.conv_choices import CHANNELS, PIXELS
 from pegbox.templates.conv_shape import PACKED, Conv
 from pegbox.templates.register_tile import BODY, ROWS, VECTORS, step_cost
 
 PIXELS_OUTSIDE, CHANNELS_OUTSIDE = "po", "op"
 """Values of `order_tiles`: the outer loop over the register tiles of a block."""
+
+_NAMES = {CHANNELS: ("point_h", "point_w", "point_vectors"), PIXELS: ("point_o", "point_vectors")}
+"""The knobs of a register tile, by the dimension that its vectors run along."""
 
 _HEIGHTS = (1, 2, 4, 7)
 _UNROLLED = (1, 2, 4, 8)
@@ -24,28 +29,33 @@ _NEAR = 1.15
 
 def declare(cfg: pb.TemplateConfig, point: Conv) -> None:
     """Declare the rows of a block, and the register tile of the sums over channels."""
-    (rows, columns), names = point.out, _names(point)
+    (rows, columns), ways = point.out, [CHANNELS] if point.layout == "NHWC" else [PIXELS, CHANNELS]
     row_bytes = columns * point.c * nbytes(point.dtype)
     blocks = [b for b in range(1, rows + 1) if rows % b == 0 and (b == 1 or b * row_bytes <= cfg.target.caches.l2)]
-    found = {block: _tiles(point, block) for block in blocks}
+    found = {(block, way): _tiles(point, block, way) for block in blocks for way in ways}
     cfg.define_knob("block", blocks)
-    for place, name in enumerate(names):
-        cfg.define_knob(name, sorted({tile[place] for tiles in found.values() for tile in tiles}))
+    if len(ways) > 1:
+        cfg.define_knob("point_lanes", ways)
+    for name in sorted({name for way in ways for name in _NAMES[way]}):
+        of_name = [way for way in ways if name in _NAMES[way]]
+        sizes = {tile[_NAMES[way].index(name)] for block, way in found if way in of_name for tile in found[block, way]}
+        cfg.define_knob(name, sorted(sizes), when={} if of_name == ways else {"point_lanes": of_name[0]})
     cfg.define_knob("order_tiles", [PIXELS_OUTSIDE, CHANNELS_OUTSIDE])
     cfg.define_knob("unroll_c", [u for u in _UNROLLED if point.c % u == 0])
+    reads = tuple(name for name in ("point_lanes", *_NAMES[PIXELS], *_NAMES[CHANNELS][:2]) if name in cfg.space.knobs)
     cfg.add_constraint(
-        lambda c: _tile(c, point) in found[c["block"].val],
-        reads=("block", *names),
+        lambda c: _tile(c, point) in found[c["block"].val, lanes_along(c, point)],
+        reads=("block", *reads),
         message="the register tile fits the registers, and has few loads",
     )
     cfg.add_constraint(
         lambda c: math.prod(_tile(c, point)) * c["unroll_c"].val <= BODY,
-        reads=(*names, "unroll_c"),
+        reads=(*reads, "unroll_c"),
         message=f"the innermost body has at most {BODY} multiply-adds",
     )
     cfg.add_constraint(
-        lambda c: c["order_tiles"].val == PIXELS_OUTSIDE or min(_counts(point, c["block"].val, _tile(c, point))) > 1,
-        reads=("block", *names, "order_tiles"),
+        lambda c: c["order_tiles"].val == PIXELS_OUTSIDE or min(_counts(c, point)) > 1,
+        reads=("block", *reads, "order_tiles"),
         message="an order of tiles has one name",
     )
     _constrain_depthwise(cfg)
@@ -66,18 +76,19 @@ def _constrain_depthwise(cfg: pb.TemplateConfig) -> None:
         )
 
 
-def _names(point: Conv) -> tuple[str, ...]:
-    return ("point_h", "point_w", "point_vectors") if point.layout == "NHWC" else ("point_o", "point_vectors")
+def lanes_along(c: KnobValues, point: Conv) -> str:
+    """Return the dimension that vectors of sums run along."""
+    return CHANNELS if point.layout == "NHWC" else str(c["point_lanes"].val)
 
 
 def _tile(c: pb.Config, point: Conv) -> tuple[int, ...]:
-    return tuple(c[name].val for name in _names(point))
+    return tuple(c[name].val for name in _NAMES[lanes_along(c, point)])
 
 
-def _counts(point: Conv, block: int, tile: tuple[int, ...]) -> tuple[int, int]:
+def _counts(c: pb.Config, point: Conv) -> tuple[int, int]:
     """Count the tiles of output channels, and those of a block's pixels."""
-    columns = point.out[1]
-    if point.layout == "NHWC":
+    columns, block, tile = point.out[1], c["block"].val, _tile(c, point)
+    if lanes_along(c, point) == CHANNELS:
         height, width, vectors = tile
         return -(-point.vectors // vectors), block // height * -(-columns // width)
     channels, vectors = tile
@@ -85,9 +96,9 @@ def _counts(point: Conv, block: int, tile: tuple[int, ...]) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=256)
-def _tiles(point: Conv, block: int) -> frozenset[tuple[int, ...]]:
-    """Return the register tiles with few loads of a block's sums."""
-    if point.layout == "NHWC":
+def _tiles(point: Conv, block: int, way: str) -> frozenset[tuple[int, ...]]:
+    """Return the register tiles with few loads of a block's sums, by the dimension of its vectors."""
+    if way == CHANNELS:
         columns, vectors = point.out[1], point.vectors
         costs: dict[tuple[int, ...], float] = {
             (h, w, v): block // h * _cost(columns, w, vectors, v, rows=h)
