@@ -54,11 +54,20 @@ def test_values_are_those_of_two_convolutions(
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-def test_each_block_begins_with_the_rows_that_it_reads(layout: str, golden: Callable[[object], None]) -> None:
+@pytest.mark.parametrize(
+    ("layout", "tile"),
+    [
+        ("NHWC", {"point_h": 1, "point_w": 4}),
+        ("NCHW", {"point_lanes": "pixels", "point_o": 4}),
+        ("NCHW", {"point_lanes": "channels", "point_h": 1, "point_w": 4}),
+    ],
+    ids=["NHWC", "NCHW", "NCHW-channels"],
+)
+def test_each_block_begins_with_the_rows_that_it_reads(
+    layout: str, tile: dict[str, object], golden: Callable[[object], None]
+) -> None:
     kwargs = {"padding": 1, "layout": layout, "activation": "relu", "bias": True, "weights": "packed"}
     task = pb.create_task(NAME, (1, 16, 8, 16, 24, 3, 3), kwargs, target=AVX2)
-    tile = {"point_h": 1, "point_w": 4} if layout == "NHWC" else {"point_o": 4}
     chosen = {"block": 4, "tile_h": 2, "unroll_c": 2, "order_tiles": "po", **tile}
     golden(task.show_ir(next(c for c in task.space.iterate() if all(c[k].val == v for k, v in chosen.items()))))
 
