@@ -23,7 +23,7 @@ PACKED = "packed"
 USUAL_WEIGHTS = {"NCHW": "OIHW", "NHWC": "OHWI"}
 
 
-_HALF_OF_WIDE = 1.08
+HALVES_OF_WIDE = 1.08
 """The time of both halves of a wide vector, relative to that of the whole. Half of a narrower one takes as long as the
 whole."""
 
@@ -228,7 +228,7 @@ def group_outputs(conv: Conv, groups: int) -> int:
     if conv.weights != PACKED or outputs <= half:
         return outputs
     whole, halves = (-(-outputs // lanes) * lanes for lanes in (conv.lanes, half))
-    slower = _HALF_OF_WIDE if conv.target.vector_bits >= WIDE_BITS else 2
+    slower = HALVES_OF_WIDE if conv.target.vector_bits >= WIDE_BITS else 2
     return whole if whole <= slower * halves else halves
 
 

@@ -9,7 +9,7 @@ from pegbox.errors import TemplateError
 from pegbox.task import Task, create_task
 from pegbox.templates.bilinear_products import BilinearProducts
 from pegbox.templates.conv_choices import PIXELS
-from pegbox.templates.conv_shape import PACKED, Conv, conv_of
+from pegbox.templates.conv_shape import HALVES_OF_WIDE, PACKED, Conv, conv_of
 from pegbox.templates.conv_space import lane_dimensions
 from pegbox.templates.cook_toom import error_estimate
 from pegbox.templates.matmul_arguments import Product
@@ -62,7 +62,9 @@ def conv2d_im2col(task: Task) -> Task | None:
         return None
     made = create_task("conv2d_im2col", kwargs=task.workload[1], target=task.target)
     conv = conv_of(made)
-    direct = conv.vectors * conv.lanes * conv.inside(0) * conv.inside(1)
+    unused = conv.vectors * conv.lanes - conv.lanes_used
+    lanes = conv.lanes_used + (HALVES_OF_WIDE - 1) * unused
+    direct = lanes * conv.inside(0) * conv.inside(1)
     if PIXELS in lane_dimensions(conv):
         raise TemplateError("conv2d has vectors along pixels here, too, and copies less; use it")
     copies = _copies(conv)

@@ -205,13 +205,22 @@ def direct(**change: Any) -> Task:
 
 def test_it_is_an_implementation_where_channels_last_do_not_fill_vectors() -> None:
     for weights in ("", "packed"):
-        made = direct(weights=weights).with_implementations().tasks["conv2d_im2col"]
-        assert (made.name, made.workload[1]) == ("conv2d_im2col", direct(weights=weights).workload[1])
+        first = direct(C=3, H=64, W=64, KH=9, KW=9, padding=4, weights=weights)
+        made = first.with_implementations().tasks["conv2d_im2col"]
+        assert (made.name, made.workload[1]) == ("conv2d_im2col", first.workload[1])
 
 
 def test_copies_of_an_image_count_less_in_large_windows() -> None:
-    first = direct(C=3, H=224, W=224, O=20, KH=7, KW=7, stride=2)
-    assert "conv2d_im2col" in first.with_implementations().tasks
+    sizes = {"C": 3, "H": 96, "W": 96}
+    assert "conv2d_im2col" in direct(**sizes, KH=11, KW=11, padding=5).with_implementations().tasks
+    assert "conv2d_im2col" not in direct(**sizes).with_implementations().tasks
+
+
+def test_halves_of_vectors_count_as_such() -> None:
+    """A product of 20 outputs beats two vectors of 16 of AVX-512, but not one and a half."""
+    sizes = {"C": 3, "H": 96, "W": 96, "KH": 11, "KW": 11, "padding": 5}
+    searched = {o: "conv2d_im2col" in direct(**sizes, O=o).with_implementations().tasks for o in (17, 20, 24, 28)}
+    assert searched == {17: True, 20: False, 24: False, 28: False}
 
 
 @pytest.mark.parametrize(
