@@ -74,7 +74,7 @@ class Conv:
 
     @property
     def lanes_used(self) -> int:
-        """The lanes of these vectors that are computed: wide ones end at their half, where it has the last channel."""
+        """The computed lanes of these vectors: the last wide one ends at its half if no channel lies beyond."""
         half = self.lanes // 2
         return -(-self.o // half) * half if self.target.vector_bits >= _WIDE_BITS else self.vectors * self.lanes
 
