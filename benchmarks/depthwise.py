@@ -9,8 +9,8 @@
 
 The rivals are torch, in the same layout, and ONNX Runtime, which takes only NCHW and is shown for both. ONNX Runtime
 writes into an existing array, as pegbox does; torch allocates its result. Filters in groups and pointwise ones are
-packed ahead, as ONNX Runtime has constants. A rival that is not installed is left out. Between a depthwise and a
-pointwise convolution are a bias and ReLU6; "two kernels" are ours for one of them each, tuned for as many trials.
+packed ahead, as ONNX Runtime has constants. A rival that is not installed is left out. A bias and ReLU6 stand between
+a depthwise and a pointwise convolution; "two kernels" are ours for one convolution each, with as many trials.
 The roofline is that of one core, the longer of two times: that of the multiply-adds at the peak, which is measured in
 turns with the kernels, and that of copying the input to the output in the caches that hold both. All take turns, pinned
 to one core, each after a call that brings its arrays back into the caches; the output shows the least time of each,
@@ -63,7 +63,7 @@ Kernels = list[tuple[Any, list[np.ndarray]]]
 
 
 class Sizes(NamedTuple):
-    """The sizes of a convolution; 0 groups: each channel has a filter of its own; 0 outputs: none pointwise follows."""
+    """The sizes of a convolution. 0 groups: each channel has its own filter. 0 outputs: no pointwise one follows."""
 
     c: int
     h: int
@@ -147,7 +147,7 @@ def task_of(sizes: Sizes, layout: str, target: str) -> pb.Task:
 
 
 def built(task: pb.Task, options: argparse.Namespace) -> tuple[Any, pb.Config | None]:
-    """Tune a task and build its kernel; with no trials, the configuration that is predicted (None)."""
+    """Build a task's kernel, and return it with the tuned configuration; without trials it is predicted (None)."""
     if not options.trials:
         return pb.build(task), None
     result = pb.tune(task, trials=options.trials, seed=options.seed, progress=False, store=None)
@@ -157,7 +157,7 @@ def built(task: pb.Task, options: argparse.Namespace) -> tuple[Any, pb.Config | 
 
 
 def two_kernels(given: Operands, sizes: Sizes, layout: str, options: argparse.Namespace) -> Kernels:
-    """Return a depthwise kernel and a pointwise one with their arrays, which compute what one of both does."""
+    """Return a depthwise kernel and a pointwise one, with their arrays, that compute the same as the fused one."""
 
     def relu6(c: Any) -> Any:
         bias = te.placeholder((sizes.c,), name="bias")
@@ -242,7 +242,7 @@ def timed(kernels: Kernels, calls: dict[str, Call], rounds: int) -> tuple[dict[s
 
 
 def one_after_another(kernels: Kernels, number: int) -> float:
-    """Return the nanoseconds of a call of each kernel, the average of a number of them."""
+    """Return the nanoseconds of one call of every kernel, the average of `number` rounds."""
     if len(kernels) == 1:
         kernel, arrays = kernels[0]
         return float(kernel.time_ns(arrays, number) / number)

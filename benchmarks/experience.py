@@ -161,8 +161,8 @@ KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {
     "lines": in_turns(line_layer), "strassen": in_turns(strassen_product),
 }  # fmt: skip
 """The kinds of random shapes: all, those that are predicted worst, those of the nodes of models, depthwise ones,
-some of several images, those of Winograd's algorithm, convolutions in groups and in one dimension, and products by
-Strassen's algorithm."""
+also of several images or in NCHW, those of Winograd's algorithm, convolutions in groups and in one dimension, and
+products by Strassen's algorithm."""
 
 LEAST = 20
 """The least number of configurations of a workload that tuners learn from. Predictions learn from fewer, too."""

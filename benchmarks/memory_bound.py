@@ -9,10 +9,10 @@ write around the caches, and `copy` is a kernel of pegbox that does not. `of cop
 Nanoseconds are those of an element. Results are compared before anything is timed. torch allocates its results at each
 call, which costs more than the operator where they are large.
 
-Arrays lie `--distance` MiB apart. Zen cores look for a line in the first cache by a hash of its address; of two lines
-with one hash, an access to one makes the next to the other a miss (Lipp et al., Take A Way, ASIA CCS 2020). 256 MiB is
-the worst distance. Arrays of 64 MiB that NumPy allocates one after the other, 64.004 apart, lose less. At the default
-distance, lines of an array and its result that are used together have different hashes.
+Arrays lie `--distance` MiB apart. Zen cores look for a line in the first cache by a hash of its address; if two
+lines have the same hash, an access to one makes the next access to the other a miss (Lipp et al., Take A Way, ASIA CCS
+2020). 256 MiB is the worst distance. Arrays of 64 MiB that NumPy allocates one after the other, 64.004 MiB apart, lose
+less. At the default distance, lines of an array and its result that are used together have different hashes.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def bound_call(graph: Any, x: Array, made: Array) -> Call:
 
 
 def apart(number: int, shape: tuple[int, int], distance: float) -> list[Array]:
-    """Make arrays that begin `distance` MiB after each other, or close behind the one before if that is longer."""
+    """Make arrays that begin `distance` MiB apart; longer ones follow each other directly."""
     size = shape[0] * shape[1]
     step = max(round(distance * 2**20 / 4), size)
     all_of_them = np.empty(step * number, "float32")

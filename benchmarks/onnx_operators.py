@@ -2,7 +2,7 @@
 
     pip install onnx onnxruntime
     python3 benchmarks/onnx_operators.py          # two minutes; --target 'llvm -mcpu=x86-64-v3 -num-cores 1'
-    python3 benchmarks/onnx_operators.py Conv     # those of some kinds
+    python3 benchmarks/onnx_operators.py Conv     # only some operators
 
 Both are called from Python, in turns; a line has the medians, and the ratio of ONNX Runtime's to ours.
 """
@@ -40,7 +40,7 @@ POOLS = [
 TOP = [((1, 1000), 16), ((64, 128), 32), ((20, 1000), 60), ((1, 1000), 300), ((8, 4096), 500), ((1, 8400), 300)]
 
 DILATED = [(256, 28, 256, 6), (256, 28, 256, 12), (256, 28, 256, 18), (960, 28, 256, 24), (96, 40, 64, 4)]
-"""Channels, extent, output channels and dilation of 3 × 3 convolutions, as in DeepLab's pyramid of them."""
+"""Channels, extent, output channels and dilation of 3 × 3 convolutions, as in DeepLab's atrous spatial pyramid."""
 
 
 def pool(kind: str, shape: tuple[int, ...], options: dict[str, Any]) -> onnx.ModelProto:

@@ -143,9 +143,9 @@ def _tiles(
 
 
 def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at: Sequence[te.Expr]) -> list[te.Expr]:
-    """Tests that a row of the filter, and a column, lie in the image, for which the loops around channels are cut.
+    """Return tests that a row and a column of the filter lie in the image: the loops around channels are cut for them.
 
-    Of a dilated filter, tiles in the border are left out as a whole: their pixels are not tested in the innermost loop.
+    With a dilated filter, whole tiles in the border are left out, and the innermost loop tests no pixel.
     """
     if cfg["inner"].val != CHANNELS_INSIDE:
         return []

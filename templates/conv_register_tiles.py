@@ -21,7 +21,7 @@ _CUT_COSTS = 0.95  # share of the cost of whole tiles from which on cutting is w
 _CUT_ANYWAY = 0.99  # the same where a row's first and last tiles have code of their own, for the border
 _NEAR = 1.12  # times the least cost, up to which a tile is worth trying
 _FEW_REGISTERS = 16  # with more of them, tiles differ by less than an estimate can tell
-_WIDE_BORDER = 0.9  # share of the filter in the image below which they differ by what they leave out of the border
+_WIDE_BORDER = 0.9  # of the filter in the image; below this share they differ by the border they leave out
 
 
 class ChannelTile(NamedTuple):
@@ -160,7 +160,7 @@ def _cost_of_row(conv: Conv, tile: ChannelTile, vectors: int, last: int) -> floa
 
 
 def _rows_inside(conv: Conv, tile: ChannelTile) -> float:
-    """Share of the filter's rows that the tile does not leave out."""
+    """Return the share of the filter's rows that the tile does not leave out."""
     if not tiles.leaves_tiles_out(conv, 0, tile.height):
         return conv.inside(0) if tile.height == 1 and tiles.leaves_border_out(conv, 0) else 1.0
     starts = range(0, conv.pixels[0], tile.height)

@@ -34,7 +34,7 @@ def leaves_border_out(conv: Conv, axis: int) -> bool:
 
 
 def leaves_tiles_out(conv: Conv, axis: int, extent: int) -> bool:
-    """Decide whether tiles of that extent are left out where they lie in the border as a whole, by dilated filters."""
+    """Decide whether tiles of that extent are left out where they lie wholly in the border of a dilated filter."""
     if conv.dilation[axis] == 1 or conv.kernel[axis] == 1 or not leaves_border_out(conv, axis):
         return False
     return (extent - 1) * conv.stride[axis] < max(conv.padding[axis], conv.padding_after[axis])
@@ -43,9 +43,9 @@ def leaves_tiles_out(conv: Conv, axis: int, extent: int) -> bool:
 def border_read(c: KnobValues, conv: Conv, axis: int) -> int | None:
     """Return the rows (axis 0) or columns (1) beside the image that tiles read, if those in the border are left out.
 
-    None where no tile lies in the border as a whole: then tiles read the border, or leave out single pixels.
+    None where no whole tile is left out: then tiles read the border, or leave out single pixels.
     """
-    # Values of knobs that are compared make classes of programs: without dilation they are not even read.
+    # Each value of a knob that is compared makes a class of programs; without dilation, no knob is read.
     if conv.dilation[axis] == 1 or c["inner"].val != CHANNELS_INSIDE:
         return None
     extent: int = c[("tile_h", "tile_w")[axis]].val

@@ -42,7 +42,7 @@ _FEWEST, _OTHERS = 4, 3
 """The fewest accumulators of a tile; the registers for an element of the input and for weights."""
 
 _NARROW, _ROW_BODY = 16, 5 * BODY
-"""The outputs from which on a group is wide; the most multiply-adds of a body with a row of the filter."""
+"""The least number of outputs of a wide group; the most multiply-adds of a body with a row of the filter."""
 
 
 @pb.template(NAME)
@@ -249,8 +249,8 @@ def _place_tiles(
 def _keeps_elements(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> bool:
     """Decide whether a row of the filter is written out, so that an element is loaded once for all columns of it.
 
-    Elements of narrow groups are broadcast or picked out of a vector for one multiply-add, which takes as long as this.
-    For wider groups, the multiply-add itself loads and broadcasts its element.
+    In narrow groups, to broadcast an element, or to pick it out of a vector, takes as long as a multiply-add. In wider
+    groups, the multiply-add itself loads and broadcasts its element.
     """
     body = cfg["tile_w"].val * cfg["vectors"].val * cfg["unroll_c"].val * conv.kernel[1]
     return group_outputs(conv, groups) < _NARROW and body <= _ROW_BODY

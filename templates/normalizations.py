@@ -101,8 +101,8 @@ def _input(name: str, n: int, m: int, dtype: str) -> tuple[te.Tensor, te.Tensor]
 def _powers(cfg: pb.TemplateConfig, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     """Compute the elements of rows less their maxima, the exponentials of these, and the sums of the exponentials.
 
-    abs says that no exponent is positive, which saves operations; with AVX-512, which has instructions for exponents of
-    any size, it would cost one.
+    `abs` shows that no exponent is positive, which saves operations. AVX-512 has instructions for exponents of any
+    size: there, `abs` would cost one.
     """
     n, m = x.shape
     has_wide_exponents = lanes_of(cfg.target, "float32") == 16

@@ -1,13 +1,13 @@
 """Depthwise separable convolution: a filter for each channel, then sums over the channels of each pixel.
 
 C[n, o, y, x] = Σ m[n, c, y, x] · point[o, c], where m is a depthwise convolution with a bias and an activation, as in
-MobileNets (Howard et al., 2017; Sandler et al., 2018). Each block of `block` rows begins with the rows of m that it
-reads, so that these are still in the caches then. The depthwise part has the knobs and stages of `depthwise_conv2d`.
+MobileNets (Howard et al., 2017; Sandler et al., 2018). Each block of `block` rows first computes the rows of m that
+it reads, which are then still in the caches. The depthwise part has the knobs and stages of `depthwise_conv2d`.
 The register tile of the sums over channels depends on the layout:
 
 - NHWC: `point_h` rows by `point_w` pixels, by `point_vectors` vectors of output channels.
 - NCHW: the same, transposed in registers when it is stored; or (`point_lanes`) `point_o` output channels by
-  `point_vectors` vectors of pixels, which run on over the ends of rows.
+  `point_vectors` vectors of pixels, which continue across the ends of rows.
 
 `separable_space` has the knobs of the sums.
 """
@@ -160,7 +160,7 @@ def _along_channels(
 
 
 def _panels(point: Conv, factors: te.Tensor) -> te.Tensor:
-    """Return plain weights as packed ones are: a panel for each vector of output channels, zeros beyond the last."""
+    """Arrange plain weights as packed ones: a panel for each vector of output channels, with zeros beyond the last."""
     lanes, zero = point.lanes, te.const(0, point.dtype)
 
     def element(v: te.Expr, kh: te.Expr, kw: te.Expr, c: te.Expr, z: te.Expr) -> te.Expr:
@@ -209,6 +209,6 @@ def _along_pixels(
 
 
 def _place(cfg: pb.TemplateConfig, s: te.TESchedule, out: te.Tensor, first: te.IterVar, pixels: te.Tensor) -> None:
-    """Let threads share the blocks, and compute the pixels that a block is made of where it begins."""
+    """Let threads share the blocks, each of which first computes the pixels that it reads."""
     threads.share(cfg, s[out], first)
     s[pixels].compute_at(s[out], first)

@@ -24,7 +24,7 @@ _NAMES = {CHANNELS: ("point_h", "point_w", "point_vectors"), PIXELS: ("point_o",
 _HEIGHTS = (1, 2, 4, 7)
 _UNROLLED = (1, 2, 4, 8)
 _NEAR = 1.15
-"""Times the least cost of a register tile, up to which one is worth trying."""
+"""The largest cost of a register tile that is worth trying, relative to the least one."""
 
 
 def declare(cfg: pb.TemplateConfig, point: Conv) -> None:
@@ -62,7 +62,7 @@ def declare(cfg: pb.TemplateConfig, point: Conv) -> None:
 
 
 def _constrain_depthwise(cfg: pb.TemplateConfig) -> None:
-    """Let blocks have whole depthwise tiles, and an order of their loops one name."""
+    """Require whole depthwise tiles in a block, and one name for each order of their loops."""
     cfg.add_constraint(
         lambda c: c["block"].val % c["tile_h"].val == 0,
         reads=("block", "tile_h"),

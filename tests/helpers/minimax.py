@@ -59,7 +59,7 @@ class Quotient(NamedTuple):
 
 
 def level(quotient: Quotient, *, rounds: int = 100, samples: int = 16) -> tuple[list[Decimal], list[Decimal], Decimal]:
-    """Coefficients of P, those of Q without the last one, and the largest weighted error.
+    """Return the coefficients of P, those of Q without the last one, and the largest weighted error.
 
     Where the error between two points of interpolation is above the mean, they move towards each other.
     """
@@ -192,7 +192,7 @@ def tanh(x: Decimal) -> Decimal:
 
 
 def quotients() -> dict[str, Quotient]:
-    """The tables in `coefficients` that belong to quotients."""
+    """Return the tables in `coefficients` that belong to quotients."""
 
     def half(x: Decimal) -> Decimal:
         return tanh(x / 2)

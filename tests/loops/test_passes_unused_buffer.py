@@ -1,4 +1,4 @@
-"""Buffers that no output is computed from are not filled; those that a test or a call needs are."""
+"""Buffers that no output depends on are not filled; those that a test or a call needs are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ maps = te.comm_reducer(follow, lambda f, y: (te.const(1, f), te.const(0, y)), na
 
 
 def sums(number: int) -> list[Any]:
-    """Twice the factor, or the summand, of each row's maps in order."""
+    """Compute twice the factor, or the summand, of each row's maps in order."""
     f, y = (te.placeholder((3, 8), "float32", name) for name in "FY")
     t = te.reduce_axis((0, 8), "t")
     r = te.compute((3,), lambda i: maps((f[i, t], y[i, t]), axis=t), "R")
@@ -102,7 +102,7 @@ def test_outputs_of_random_programs_stay(chosen: list[tuple[int, int, int]]) -> 
 
 
 def needed(chosen: list[tuple[int, int, int]], buffers: list[Buffer]) -> set[Buffer]:
-    """The output, and what may reach it through any number of sums."""
+    """Return the output, and the buffers that reach it through any number of sums."""
     found = {len(buffers) - 1}
     for _ in buffers:
         found |= {source for to, *sources in chosen if to in found for source in sources}

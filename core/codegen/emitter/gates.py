@@ -13,9 +13,9 @@ few digits where tanh(b) is near -1, so c b may be rounded once more.
 No other factors change their order: a product of them could overflow, or be zero, where the program's is not. The 2
 goes into a constant k that keeps the numerator from overflow, |2 k| <= 1; without one, tanh stays.
 
-Half of x and its erf belong to one number in GELU, which needs neither a sign nor a product of its own then.
+In GELU, both factors depend on the same x: with AVX2, this saves an operation for the sign, and a product.
 
-The last two, decays, are between 0 and 1: on targets that have no instruction for exponents, this saves the operations
+The last two, decays, are between 0 and 1: on targets without an instruction for exponents, this saves the operations
 against overflow.
 """
 
@@ -30,7 +30,7 @@ from pegbox.expr.equal import same
 from pegbox.expr.nodes import Binary, Call, Const, Expr
 
 NAMES = ("gate", "gate2", "erf_gate", "gelu", "decay", "exp_decay")
-"""The functions a / (1 + e^-b), a / (1 + 2^-b) and a (1 + erf(b)) of two numbers, GELU, 2^-|b| and e^-|b| of one."""
+"""The functions a / (1 + e^-b), a / (1 + 2^-b) and a (1 + erf(b)) of two numbers; GELU, 2^-|b| and e^-|b| of one."""
 
 _DECAYS = {"exp2": "decay", "exp": "exp_decay"}
 

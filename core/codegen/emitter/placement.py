@@ -57,7 +57,7 @@ def vector_lanes(vector_bits: int, body: Stmt) -> int:
 
 
 def lanes_of(placement: Placement, body: Stmt) -> int:
-    """Count the lanes of a vector for a vectorized loop's body, half as many to set or read sums of half vectors."""
+    """Count the lanes of a vector for a vectorized loop's body; half as many where it sets or reads half vectors."""
     lanes = vector_lanes(placement.vector_bits, body)
     if not placement.narrow or (isinstance(body, Store) and update(body) is not None):
         return lanes
@@ -82,7 +82,7 @@ def _visit(stmt: Stmt, in_parallel: bool, result: Placement, threads: int) -> No
 
 
 def _note_half_update(loop: For, result: Placement) -> None:
-    """Note the sums that a loop adds half a vector to, if they are on the stack."""
+    """Note the sums on the stack to which a loop adds half a vector."""
     body = loop.body
     if not isinstance(body, Store) or body.buffer not in result.stack or update(body) is None:
         return

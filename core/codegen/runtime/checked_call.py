@@ -29,7 +29,7 @@ class Code(Protocol):
 
 
 LARGE_BYTES = 1 << 18
-"""The bytes of a result for which an aligned address is worth the microsecond that it takes to find one."""
+"""The size in bytes from which an aligned result is worth the microsecond that its allocation takes longer."""
 
 
 class CheckedCall:

@@ -4,9 +4,9 @@ Reduction after Cody and Waite (Software Manual for the Elementary Functions, 19
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
 together from its bits. In float32 with AVX-512 or AVX2, a permutation picks a root of a power of two, 2^(k/16), 2^(k/8)
 or 2^(k/4), and r is smaller. In float32, erf is 1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)): an
-error of q counts erfc(x) times, which its fit minimises, so its reduction needs no extra precision; with AVX2 it is
-computed in pieces (pieces), and tanh is a minimax quotient. In float64, erf is 1 - exp(q(x)) with q near log(erfc(x)),
-and x + x E(x^2) below one.
+error of q counts erfc(x) times, which its fit minimises, so its reduction needs no extra precision; with AVX-512
+or AVX2 it is computed in pieces (pieces), and with AVX2 tanh is a minimax quotient. In float64, erf is 1 - exp(q(x))
+with q near log(erfc(x)), and x + x E(x^2) below one.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ FORMATS: Final = {
 
 
 _TANH_LIMIT: Final = 9.01
-"""A number from which on tanh rounds to one, as `_tanh_by_half` does here."""
+"""A number from which on tanh rounds to one; `_tanh_by_half` is one here."""
 
 
 class EightRoots(NamedTuple):
@@ -238,7 +238,7 @@ def _exp2_with_roots(x: VectorValue) -> VectorValue:
 
 
 def decay(x: VectorValue) -> VectorValue:
-    """Compute 2^-|x|; where it is subnormal, any number from 0 to the smallest that is not."""
+    """Compute 2^-|x|; a subnormal result is any number from 0 to the smallest normal one."""
     fmt, down = FORMATS[x.element], x.abs() * -1.0
     if x.body.register_lanes == _COUNT:
         return exp2(down)
@@ -251,7 +251,7 @@ def decay(x: VectorValue) -> VectorValue:
 
 
 def exp_decay(x: VectorValue) -> VectorValue:
-    """Compute e^-|x|; where it is subnormal, any number from 0 to the smallest that is not."""
+    """Compute e^-|x|; a subnormal result is any number from 0 to the smallest normal one."""
     fmt, down = FORMATS[x.element], x.abs() * -1.0
     if x.body.register_lanes == _COUNT:
         return exp(down)
@@ -302,7 +302,7 @@ def sigmoid(x: VectorValue) -> VectorValue:
     size, one = x.abs() * -1.0, 1.0
     if not x.fills_avx512:
         size = size.at_least(FORMATS[x.element].exp_min)
-    if _picks_eight(x):  # both sides of the quotient are raised, so a subnormal one is rounded once
+    if _picks_eight(x):  # a larger numerator and denominator: a subnormal result is rounded once
         z, one = _normal_power(*_reduced(size, size, _RAISED)), 2.0**_RAISE
     else:
         z = _exp_in_range(size)
@@ -359,9 +359,9 @@ def tanh(x: VectorValue) -> VectorValue:
 
 
 def _tanh_by_half(x: VectorValue) -> VectorValue:
-    """Compute 2 n d / (n^2 + d^2) with n / d near tanh(x / 2): n = x P(x^2), d = Q(x^2), where x^4 has the factor one.
+    """Compute 2 n d / (n^2 + d^2) with n / d near tanh(x / 2): n = x P(x^2), d = Q(x^2), whose last coefficient is one.
 
-    Where tanh is near one, the result hardly depends on n / d, so rounded steps of P and Q count little.
+    Where tanh is near one, the result hardly depends on n / d, so rounding errors of P and Q matter little.
     """
     inside = x.at_most(_TANH_LIMIT).at_least(-_TANH_LIMIT)
     square = inside * inside

@@ -43,10 +43,10 @@ numbers of float32 (found by trials)."""
 
 
 ERF_WIDTH: Final = 17 / 32
-"""The width of eight pieces of erf: their multiples are exact in float32, and the last piece ends where erf is one."""
+"""The width of each of eight pieces of erf: its multiples are exact in float32, and the last piece ends at erf = 1."""
 
 GELU_WIDTH: Final = 25 / 32
-"""The width of eight pieces of erfc(x / sqrt(2)) / 2, the last of which ends a quarter behind its middle."""
+"""The width of each of eight pieces of erfc(x / sqrt(2)) / 2; the last one ends 1/4 after its middle."""
 
 
 def erf_in_pieces(x: VectorValue) -> VectorValue:
@@ -130,7 +130,7 @@ def erf_coefficients() -> tuple[tuple[float, ...], ...]:
 def gelu_coefficients() -> tuple[tuple[float, ...], ...]:
     """Compute the coefficients of eight pieces of erfc(x / sqrt(2)) / 2 less a high power, which end at exactly zero.
 
-    The last piece ends at a power of two, whose product with all but the constant term is exact.
+    The last piece ends at an offset that is a power of two, so products with it are exact.
     """
     pieces, end, quarter = Pieces(1 / GELU_WIDTH, 6), 7 * GELU_WIDTH + 0.25, np.float32(0.25)
     left = math.erfc(end * math.sqrt(0.5)) / 2

@@ -273,8 +273,8 @@ class VectorValue:
 def polynomial(x: VectorValue, coefficients: Sequence[float | VectorValue]) -> VectorValue:
     """Compute the polynomial c[0] + c[1] x + ..., by Horner's rule in x² for pairs of terms c + c' x.
 
-    The pairs are independent, so the result takes little more than half the time. Three terms take as long by Horner's
-    rule in x, and an operation less.
+    The pairs are independent, so the result takes little more than half the time. For three terms,
+    Horner's rule in x takes as long and needs one operation less.
     """
     if len(coefficients) == 3:
         return horner(x, coefficients)
@@ -290,7 +290,7 @@ def polynomial(x: VectorValue, coefficients: Sequence[float | VectorValue]) -> V
 
 
 def horner(x: VectorValue, coefficients: Sequence[float | VectorValue]) -> VectorValue:
-    """Compute the polynomial c[0] + c[1] x + ... with as few operations as there are."""
+    """Compute the polynomial c[0] + c[1] x + ... by Horner's rule in x, with the fewest operations."""
     *rest, last = coefficients
     result = x.lift(last)
     for each in reversed(rest):

@@ -222,8 +222,8 @@ class _Partition:
     def lanes(self, loop: For) -> int:
         """Return the lanes of a vectorized loop, without the last ones where a test leaves these out.
 
-        Those of sums in memory and of loads across rows leave; local sums of all lanes, or of half of them, are kept in
-        registers, and so is a single one.
+        Sums in memory and loads across rows lose these lanes. Local sums lose them only if half of the lanes remain: a
+        register holds a whole vector or half of one. A single sum keeps all lanes.
         """
         lanes, test = loop.extent, loop.body
         if not isinstance(test, If) or not (_is_sum(test.then, loop.var) or _is_across(test.then, loop.var)):
@@ -265,7 +265,7 @@ class _Partition:
         inner = loop_ranges(loop.body)
         constant, fixed = _variables_written_out(loop), {v for v, r in self.ranges.items() if r[0] == r[1]}
         of_lanes = {id(test) for test, guarded, _ in body.tests if constant and _shortens_vectors(loop, test, guarded)}
-        # What `ranges` still says of the loops inside is of a part written before.
+        # For the loops inside, `ranges` may still hold those of a part written before.
         scope = {**{v: r for v, r in self.ranges.items() if r[0] == r[1]}, **inner}
         end = loop.extent
         always, sometimes = (0, end), (0, end)
@@ -355,7 +355,7 @@ def _is_sum(stmt: Stmt, lane: Var) -> bool:
 
 
 def _shortens_vectors(loop: For, test: Compare | Logic, guarded: If) -> bool:
-    """Check if a test leaves out lanes of sums, of a vectorized loop in this one."""
+    """Check if a test leaves out lanes of a sum in a vectorized loop inside this one."""
     lanes = (each.var for each in walk(loop.body) if isinstance(each, For) and each.kind is ForKind.VECTORIZED)
     return any(lane in free_vars(test) and _is_sum(guarded.then, lane) for lane in lanes)
 

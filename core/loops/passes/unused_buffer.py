@@ -1,11 +1,11 @@
-"""Pass: drop buffers from which no output is computed, with what fills them.
+"""Pass: drop buffers that no output depends on, and the stores to them.
 
     for t in range(8):                       for t in range(8):
         F[0] = F[0] * keep[t]           =>       S[0] = S[0] * keep[t] + x[t]
         S[0] = S[0] * keep[t] + x[t]         O[0] = S[0]
     O[0] = S[0]
 
-A reduction of tuples often computes numbers that only its own next step could read.
+A reduction of tuples often computes numbers that only its own next step reads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pegbox.loops.visit import expressions, map_present, walk
 
 
 def drop_unused(func: Function) -> Function:
-    """Remove the stores to buffers that neither an output, nor a test or a call, is computed from."""
+    """Remove the buffers that no output, test or call depends on, and the stores to them."""
     used = _used(func)
 
     def go(stmt: Stmt) -> Stmt | None:
@@ -33,7 +33,7 @@ def drop_unused(func: Function) -> Function:
 
 
 def _used(func: Function) -> set[Buffer]:
-    """Find the buffers that are needed: parameters, what tests and calls touch, and what these are computed from."""
+    """Find the needed buffers: parameters, those that tests or calls access, and all that these depend on."""
     used, sources = set(func.params), dict[Buffer, set[Buffer]]()
     for stmt in walk(func.body):
         reads = {region.buffer for region in read(stmt)}

@@ -59,9 +59,9 @@ def max_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor | list[te.Tensor]:
 
 
 def _places(node: OperatorNode, x: te.Tensor, best: te.Tensor, windows: Windows, counts: tuple[int, ...]) -> te.Tensor:
-    """Find the first element of each window that is NaN or the largest one, counted in the whole of X.
+    """Find the place in X of the first element of each window that is NaN or the maximum.
 
-    The order within a window is that of rows, whatever the order of the count.
+    Elements of a window are compared by rows, even where places are counted by columns.
     """
     over = [te.reduce_axis((0, k), name=f"r{d}") for d, k in enumerate(windows.kernel)]
 
