@@ -63,16 +63,18 @@ def number(value: float) -> Const:
 
 
 def test_what_tests_and_calls_need_is_computed() -> None:
-    out, tested, called, lost = (Buffer(name, (1,), "float32") for name in ("O", "T", "X", "L"))
+    out, tested, called, lost, ignored = (Buffer(name, (1,), "float32") for name in ("O", "T", "X", "L", "R"))
     test = compare("gt", Load(tested, (ZERO,)), number(0))
     call = Evaluate(call_extern("int32", "f", Address(called, (ZERO,), (1,), "r")))
     fills = [stored(buffer, number(1)) for buffer in (tested, called, lost)]
-    body: Stmt = Seq((*fills, call, If(test, stored(out, number(2)))))
-    for buffer in (tested, called, lost):
+    result = stored(ignored, call_extern("float32", "g"))
+    body: Stmt = Seq((*fills, call, result, If(test, stored(out, number(2)))))
+    for buffer in (tested, called, lost, ignored):
         body = Alloc(buffer, body)
     text = str(drop_unused(Function("f", (out,), (out,), body)))
     assert "T[0] = 1\n" in text
     assert "X[0] = 1\n" in text
+    assert "R[0] = call_extern" in text
     assert "L" not in text
 
 

@@ -10,9 +10,9 @@ A reduction of tuples often computes numbers that only its own next step reads.
 
 from __future__ import annotations
 
-from pegbox.expr.low_level import Address
-from pegbox.expr.nodes import Buffer
-from pegbox.expr.visit import loads
+from pegbox.expr.low_level import is_machine_call
+from pegbox.expr.nodes import Buffer, Call
+from pegbox.expr.visit import walk as walk_expr
 from pegbox.loops.access.region import read, written
 from pegbox.loops.nodes import Alloc, Function, Stmt, Store
 from pegbox.loops.visit import expressions, map_present, walk
@@ -37,7 +37,7 @@ def _used(func: Function) -> set[Buffer]:
     used, sources = set(func.params), dict[Buffer, set[Buffer]]()
     for stmt in walk(func.body):
         reads = {region.buffer for region in read(stmt)}
-        if isinstance(stmt, Store) and not any(isinstance(x, Address) for e in expressions(stmt) for x in loads(e)):
+        if isinstance(stmt, Store) and not _calls(stmt):
             sources.setdefault(stmt.buffer, set()).update(reads)
         else:
             used |= reads.union(region.buffer for region in written(stmt))
@@ -47,3 +47,9 @@ def _used(func: Function) -> set[Buffer]:
         used |= found
         waiting += found
     return used
+
+
+def _calls(store: Store) -> bool:
+    """Check if the value of a store is made by machine code, which may have effects besides."""
+    parts = (part for expr in expressions(store) for part in walk_expr(expr))
+    return any(isinstance(part, Call) and is_machine_call(part.name) for part in parts)
