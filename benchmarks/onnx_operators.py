@@ -100,8 +100,11 @@ def main() -> int:
     models = [(f"{kind} {shape} {options}", pool(kind, shape, options)) for kind, shape, options in POOLS]
     models += [(f"TopK {shape} k={count}", top(shape, count)) for shape, count in TOP]
     models += [(f"Conv {sizes[:3]} dilation={sizes[3]}", dilated(*sizes)) for sizes in DILATED]
+    known = {label.split()[0] for label, _ in models}
+    if unknown := sorted({*args.kinds} - known):
+        parser.error(f"{', '.join(unknown)}: not among the operators here; give some of {', '.join(sorted(known))}")
     for label, proto in models:
-        if label.split()[0] in (args.kinds or [label.split()[0]]):
+        if label.split()[0] in (args.kinds or known):
             compare(label, proto, args.target)
     return 0
 

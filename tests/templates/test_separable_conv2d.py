@@ -79,7 +79,7 @@ def test_blocks_of_rows_fit_the_second_cache() -> None:
 
 
 def test_vectors_of_sums_end_at_their_half() -> None:
-    """Of 24 channels, the second vector of AVX-512 has 8."""
+    """Check that 24 channels are a vector and a half with AVX-512, and three vectors with AVX2."""
     for target, sizes in ((AVX512, {16, 8}), (AVX2, {8})):
         task = pb.create_task(NAME, (1, 16, 8, 8, 24, 1, 1), {"layout": "NHWC", "weights": "packed"}, target=target)
         lines = task.show_ir(task.space.get(0)).splitlines()

@@ -56,7 +56,7 @@ def vector_lanes(vector_bits: int, body: Stmt) -> int:
     return max(vector_bits // (min(wide) if wide else 8), 1)
 
 
-def lanes_of(placement: Placement, body: Stmt) -> int:
+def chunk_lanes(placement: Placement, body: Stmt) -> int:
     """Count the lanes of a vector for a vectorized loop's body; half as many where it sets or reads half vectors."""
     lanes = vector_lanes(placement.vector_bits, body)
     if not placement.narrow or (isinstance(body, Store) and update(body) is not None):

@@ -15,7 +15,7 @@ from pegbox.codegen.emitter.function_text import Level, identifier
 from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern, split_lanes
 from pegbox.codegen.emitter.lltypes import memory as memory_type
 from pegbox.codegen.emitter.lltypes import register
-from pegbox.codegen.emitter.placement import WORKSPACE, Placement, lanes_of
+from pegbox.codegen.emitter.placement import WORKSPACE, Placement, chunk_lanes
 from pegbox.codegen.emitter.unroll import Unrolling
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
@@ -279,7 +279,7 @@ def _vectors(stmt: For, placement: Placement) -> tuple[list[Chunk], Stmt]:
     while isinstance(loops[-1].body, For) and loops[-1].body.kind is ForKind.VECTORIZED:
         loops.append(loops[-1].body)
     body = loops[-1].body
-    pieces = split_lanes([loop.extent for loop in loops], [loop.var for loop in loops], lanes_of(placement, body))
+    pieces = split_lanes([loop.extent for loop in loops], [loop.var for loop in loops], chunk_lanes(placement, body))
     return [Chunk(lanes, None) for lanes in pieces], body
 
 

@@ -233,8 +233,9 @@ class _Partition:
             solved = self.solved(part, loop.var, fixed) if isinstance(part, Compare) else None
             if solved is not None and solved[0] == solved[1] == (0, solved[0][1]):
                 lanes = min(lanes, solved[0][1])
-        is_local = isinstance(test.then, Store) and test.then.buffer.scope == "local" and _is_sum(test.then, loop.var)
-        return loop.extent if is_local and 2 * lanes != loop.extent else lanes or loop.extent
+        if _is_local_sum(test.then, loop.var) and 2 * lanes != loop.extent:
+            return loop.extent
+        return lanes or loop.extent
 
     def branches(self, loop: For, parts: list[tuple[int, int]]) -> Stmt | None:
         """Keep a parallel loop whole, or its tail would run on one thread; the parts become branches."""
@@ -352,6 +353,10 @@ def _is_sum(stmt: Stmt, lane: Var) -> bool:
     if not isinstance(stmt, Store) or update(stmt) is None:
         return False
     return any(lane in free_vars(each) for each in stmt.indices)
+
+
+def _is_local_sum(stmt: Stmt, lane: Var) -> bool:
+    return isinstance(stmt, Store) and stmt.buffer.scope == "local" and _is_sum(stmt, lane)
 
 
 def _shortens_vectors(loop: For, test: Compare | Logic, guarded: If) -> bool:
