@@ -150,7 +150,10 @@ def built(task: pb.Task, options: argparse.Namespace) -> tuple[Any, pb.Config | 
     """Build a task's kernel, and return it with the tuned configuration; without trials it is predicted (None)."""
     if not options.trials:
         return pb.build(task), None
-    result = pb.tune(task, trials=options.trials, seed=options.seed, progress=False, store=None)
+    measured = {"aligned": options.aligned}
+    result = pb.tune(
+        task, trials=options.trials, seed=options.seed, progress=False, store=None, measure_options=measured
+    )
     if result.best is None:
         raise SystemExit(f"no valid kernel for {task}: {result.failures}")
     return pb.build(task, config=result.best.config), result.best.config

@@ -61,7 +61,7 @@ def tune_model(
     """Search for the fastest kernels of a model, or of several, in rounds: that task next which promises most.
 
     Kernels are timed as they run in a model: before each timing, as many bytes pass through the caches as between two
-    calls in the model, and inputs that other kernels compute are written.
+    calls in the model, inputs that other kernels compute are written, and arrays begin at cache lines.
 
     At the end the fastest kernels of each task are timed in the whole model, in turns with the one that it began with,
     and the model in turns with the next best of its variants. This takes seconds beyond the budget, and is left out
@@ -148,7 +148,9 @@ def _task_options(
     """
     flushed = max(map(bytes_between_calls, graphs))
     for made, constants in implementations:
-        options: dict[str, Any] = {"flush_cache": flushed, "fresh_inputs": made.fresh_inputs(constants)}
+        options: dict[str, Any] = {
+            "flush_cache": flushed, "fresh_inputs": made.fresh_inputs(constants), "aligned": True,
+        }  # fmt: skip
         if indices := index_inputs(made, constants):
             options["inputs"] = indices
         yield options

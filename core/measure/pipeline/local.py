@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_cost, check_float, check_int
+from pegbox.checks import check_cost, check_flag, check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError
@@ -64,6 +64,7 @@ class LocalMeasurer(Measurer):
         kept_builds: of how many of the fastest the object code is kept, for when they are measured again.
         runner_options: further options of the runner; they win over those in `runner`.
         inputs: arrays of the caller for some of the inputs, by name, where random ones make no sense, as for indices.
+        aligned: candidates run on arrays that begin at cache lines, as those of a model do; else on NumPy's.
 
     Raises `ArgumentError` for options outside their domain or unknown, `UnknownName` for an unknown runner, and
     `MeasureError` where values of the inputs are indices and leave a tensor: before anything is compiled.
@@ -94,6 +95,7 @@ class LocalMeasurer(Measurer):
         kept_builds: int = 32,
         runner_options: Mapping[str, Any] | None = None,
         inputs: Mapping[str, Any] | None = None,
+        aligned: bool = False,
     ) -> None:
         if not isinstance(getattr(task, "target", None), Target):
             raise ArgumentError(f"task={value_text(task)} is not a task; give what pegbox.create_task makes")
@@ -114,7 +116,10 @@ class LocalMeasurer(Measurer):
             if tolerance is not None:
                 check_float(name, tolerance)
         given = check_inputs(task.arguments(), inputs)
-        self._make_bench = functools.cache(lambda: Bench.of(task, seed=seed, given=given, rtol=rtol, atol=atol))
+        check_flag("aligned", aligned)
+        self._make_bench = functools.cache(
+            lambda: Bench.of(task, seed=seed, given=given, rtol=rtol, atol=atol, aligned=aligned)
+        )
         if task.has_indirect_reads:
             self._make_bench()
         self._timing = TimingPolicy.of(
