@@ -9,7 +9,7 @@
 
 The rivals are torch, in the same layout, and ONNX Runtime, which takes only NCHW and is shown for both. ONNX Runtime
 writes into an existing array, as pegbox does; torch allocates its result. Filters in groups and pointwise ones are
-packed ahead, as ONNX Runtime has constants. A rival that is not installed is left out. A bias and ReLU6 stand between
+packed ahead, as ONNX Runtime has constants. A rival that is not installed is left out. A bias and ReLU6 are between
 a depthwise and a pointwise convolution; "two kernels" are ours for one convolution each, with as many trials.
 The roofline is that of one core, the longer of two times: that of the multiply-adds at the peak, which is measured in
 turns with the kernels, and that of copying the input to the output in the caches that hold both. All take turns, pinned

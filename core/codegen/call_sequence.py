@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pegbox.loops.foreign import ForeignCode
 
 WORKSPACE, CONSTANTS = "workspace", "constants"
-"""The areas of memory beside the arguments, which are areas `a0`, `a1`, ..."""
+"""The areas of memory besides the arguments, which are areas `a0`, `a1`, ..."""
 
 
 class Place(NamedTuple):
@@ -89,7 +89,7 @@ class CallSequence:
         return f"{self.name}__constants"
 
     def prefix(self, kernel: int) -> str:
-        """Return the beginning of the names that a kernel's symbols have beside those of the other kernels."""
+        """Return the prefix of a kernel's symbols, which differs from those of the other kernels."""
         return f"{self.name}__{kernel}__"
 
     def symbol(self, kernel: int) -> str:

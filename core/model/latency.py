@@ -62,7 +62,7 @@ class Latency:
     def __call__(self, costs: Sequence[float]) -> float:
         """Sum up the calls by the seconds of all searches, the fastest of each task.
 
-        Tasks of which nothing ran are left out: beside `UNKNOWN` seconds the others would not count.
+        Tasks without a result are left out: their `UNKNOWN` seconds would hide the others.
         """
         known = [cost if cost < UNKNOWN else math.inf for cost in self.best(costs)]
         return sum(

@@ -1,4 +1,4 @@
-"""From a graph and the kernels of its nodes to a `CallSequence`: the places of all values, and what is called."""
+"""`CallSequence` of a graph and the kernels of its nodes: the places of all values, and the calls."""
 
 from __future__ import annotations
 

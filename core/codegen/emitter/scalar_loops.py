@@ -21,7 +21,7 @@ would all compute the same. Conditions in conditions are walked, too, in any loo
 the inner condition and after the outer one, and `VPBlendRecipe::usesFirstLaneOnly` follows both, 2^28 paths for 28
 iterations.
 
-**Scattered stores** write elements that are apart from each other in neighbouring iterations.
+**Scattered stores** write elements that are not next to each other in neighbouring iterations.
 
     for i in parallel(n):
         for j in range(25):

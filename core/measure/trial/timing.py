@@ -19,7 +19,7 @@ _SLOWEST_SPEED = 2e8
 
 @dataclass(frozen=True, kw_only=True)
 class TimingPolicy:
-    """The treatment a candidate gets, which depends on how it stands to the best cost so far.
+    """The treatment of a candidate, which depends on its cost relative to the best one so far.
 
     Far behind (`drop` times the best): one call. Ordinary: `repeats` timings. Near (`near` times the best, be it by
     its fastest timing only): timings until the interval of their median is tighter than `tight`, at most `max_repeats`.
