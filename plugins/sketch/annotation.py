@@ -164,7 +164,7 @@ def _share(state: State, name: str, loops: Sequence[str]) -> None:
 def _shared(
     name: str, loops: Sequence[str], fused: str, fixed: dict[str, str], places: Sequence[PlaceKnob]
 ) -> list[SketchStep]:
-    """Fuse loops and share them. What was computed in one that is gone is computed in the fused one."""
+    """Fuse loops and share them. Stages that were computed in a loop that is gone are computed in the fused one."""
     if len(loops) == 1:
         return [stage_call(name, "parallel", Name(loops[0]))]
     steps: list[SketchStep] = [
