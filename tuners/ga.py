@@ -21,7 +21,7 @@ from pegbox.tuners.rows import Digits, Places, rows_of
 from pegbox.tuners.visited_set import VisitedSet
 
 BREEDING_ROUNDS = 8
-"""How often to breed again for children that were known already, before random ones take their places."""
+"""The number of rounds that replace known children by new ones, before random ones take their places."""
 
 
 class GATuner(BaseTuner):

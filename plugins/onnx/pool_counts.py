@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ _CORRECT = 22
 def round_counts_down(model: onnx.ModelProto) -> None:
     """Replace `ceil_mode` by equivalent borders where the last window of an axis would begin behind the input.
 
-    AveragePool keeps it where the elements of these borders would be counted.
+    AveragePool keeps those that it counts as `counted_pads`, an attribute that files cannot have.
     """
     if opset_of(model) >= _CORRECT:
         return
@@ -27,11 +28,12 @@ def round_counts_down(model: onnx.ModelProto) -> None:
     shapes = _shapes(model) if pools else {}
     for node, given in pools:
         pads = _equivalent_pads(given, (shapes.get(node.input[0]) or ())[2:])
-        if pads is None or (given.get("count_include_pad") and any(pads) and pads != given.get("pads")):
+        if pads is None:
             continue
         kept = [each for each in node.attribute if each.name not in ("ceil_mode", "pads")]
         del node.attribute[:]
-        node.attribute.extend([*kept, onnx.helper.make_attribute("pads", pads)])
+        named = {"pads": pads, "counted_pads": given.get("pads") or [0] * len(pads)}
+        node.attribute.extend([*kept, *itertools.starmap(onnx.helper.make_attribute, named.items())])
         shapes = _shapes(model)  # those of the values that depend on it
 
 

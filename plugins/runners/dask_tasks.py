@@ -22,6 +22,7 @@ from pegbox.plugins.runners.dask_client import address_of
 from pegbox.plugins.runners.dask_worker import UnfitWorker, WorkerState, give_up, perform
 
 _POLL_SECONDS = 1.0
+_LOOK_SECONDS = 0.01
 _BRIEF_SECONDS = 5.0
 _ANSWER_SECONDS = 5.0
 """The seconds for the scheduler to describe the cluster: one that hangs must not stop this machine's own work."""
@@ -71,6 +72,7 @@ class Tasks:
         # No worker has the resource. A result would keep Dask from retiring the worker that has it.
         self._lease: Future = client.submit(_never, key=state.name, pure=False, resources={state.name: 1})
         try:
+            self._await_lease()
             client.register_plugin(state, name=state.name)
         except BaseException as error:
             self.close()
@@ -81,6 +83,12 @@ class Tasks:
                 f"({type(error).__name__}: {error}); its log says more: its memory (dask worker --memory-limit) must "
                 "have room for the inputs, outputs and recorded spaces, and its packages must be those of this process"
             ) from error
+
+    def _await_lease(self) -> None:
+        """Wait until the scheduler knows the lease. A worker that looks for it before would leave at once."""
+        ask, key = self._client.scheduler.get_task_status, self._lease.key
+        while not self._lease.done() and self._client.sync(ask, keys=[key])[key] is None:
+            time.sleep(_LOOK_SECONDS)
 
     def workers(self, where: Where) -> Mapping[str, Any]:
         """Describe the workers that may run such tasks, by address, as of less than a second ago."""

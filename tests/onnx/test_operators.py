@@ -223,6 +223,25 @@ def test_averages_of_windows(whole: int, ceil: int) -> None:
     check("AveragePool", inputs, count_include_pad=whole, ceil_mode=ceil, runtime=True, **options)
 
 
+@pytest.mark.parametrize("whole", [0, 1])
+@pytest.mark.parametrize("opset", [11, 19, 22])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel_shape": [3, 1], "strides": [3, 3]},  # no window reads the last column
+        {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [0, 0, 1, 1]},
+        {"kernel_shape": [3, 2], "strides": [3, 3], "pads": [1, 1, 1, 1]},
+        {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [0, 1, 1, 0]},
+    ],
+)
+def test_averages_count_borders_but_not_what_windows_read_behind_them(
+    whole: int, opset: int, options: dict[str, Any]
+) -> None:
+    pytest.importorskip("onnxruntime")
+    inputs = {"x": floats(1, 2, 4, 5)}
+    check("AveragePool", inputs, count_include_pad=whole, ceil_mode=1, opset=opset, runtime=True, **options)
+
+
 def test_the_average_of_a_window_outside_the_image_is_zero() -> None:
     pytest.importorskip("onnxruntime")
     check(

@@ -29,7 +29,7 @@ class StrategyThread:
     """Runs `search(evaluate)`, which returns when it has no more points to evaluate.
 
     `costs` are those that are known, by point; `evaluate` waits only for others. The thread holds no reference to the
-    owner of this object, who calls `stop` when the function is needed no more.
+    owner of this object, which calls `stop` when the function is no longer needed.
     """
 
     def __init__(self, search: Callable[[Evaluate], object], seed: int) -> None:

@@ -264,7 +264,7 @@ class Writer:
             elif chunk.mask is None:
                 memory.store(frame, stmt.buffer, where, value, SCALAR)
             else:
-                any_live = reductions.any_lane(frame, chunk.mask, chunk.width)
+                any_live = Value(memory.any_lane(frame, chunk.mask, chunk.width), "bool", 0)
                 self._branch([any_live], partial(memory.store, frame, stmt.buffer, where, value, SCALAR))
             return
         if where.vector is not None and reads(stmt.value, stmt.buffer):

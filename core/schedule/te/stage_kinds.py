@@ -189,7 +189,7 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1, *
             f"the offset is {value_text(offset)}",
             f"give the number of iterations ahead, an integer from {least}",
         )
-    # What an inlined stage reads is read here; which ones are inlined is known when the schedule is lowered.
+    # This stage reads what inlined stages read; which ones are inlined is known when the schedule is lowered.
     if tensor not in stage.op.outputs and all(tensor not in op.inputs for op in post_order([stage.op])):
         raise ScheduleError(
             f"{stage.op.name} does not access {tensor.name}",

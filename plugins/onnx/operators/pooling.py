@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from pegbox import te
@@ -117,6 +118,10 @@ def max_unpool(node: OperatorNode, x: te.Tensor, places: te.Tensor) -> te.Tensor
 def average_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     total, windows, counts = _pooled(node, x, te.sum, te.const(0, x.dtype))
     whole = bool(node.get("count_include_pad", 0))
+    counted = node.get("counted_pads")
+    if whole and counted is not None:
+        rank = len(counts)
+        windows = replace(windows, before=counted[:rank], after=counted[rank:])
     sides = [(e, n, *side) for e, n, side in zip(x.shape[2:], counts, windows.by_axis, strict=True)]
 
     def count(i: Any, e: int, k: int, s: int, d: int, low: int, high: int) -> Any:
