@@ -298,7 +298,7 @@ def _prefetch(
     fetching = _fetching_pass(found, loops)
     is_slow = _is_slow(found, fetching)
     for tensor in _streamed(cfg, found):
-        out.prefetch(tensor, place, 1, among=loops[fetching if is_slow else found.out])
+        out.prefetch(tensor, place, 1, among=loops[fetching if is_slow else _reading_pass(cfg, found, loops)])
     is_read_first = found.out.reduce is None and not _goes_around_caches(cfg, found)
     if not is_read_first or not _is_streamed(cfg, found, found.out.outputs[0]):
         return
@@ -327,6 +327,18 @@ def _fetching_pass(found: Rows, loops: Mapping[ComputeOp, te.IterVar]) -> Comput
     if row > _BYTES[1]:
         return before[0]
     return before[-1] if len(before) > 1 and 2 * row <= _BYTES[1] else found.out
+
+
+def _reading_pass(cfg: pb.TemplateConfig, found: Rows, loops: Mapping[ComputeOp, te.IterVar]) -> ComputeOp:
+    """Choose the pass that fetches the next row where none computes slow functions: the one that writes the output.
+
+    Lines on their way around the caches need the same places as those that come. So in rows from 8 KB on that the
+    closest cache still holds, it is the pass before, unless that is the only one.
+    """
+    row = found.row(found.out) * nbytes(found.out.outputs[0].dtype)
+    before = [op for op in found.stages if op in loops]
+    is_long = _BYTES[1] <= row < cfg.target.caches.l1 and _goes_around_caches(cfg, found)
+    return before[-1] if is_long and len(before) > 1 else found.out
 
 
 def _is_slow(found: Rows, op: ComputeOp) -> bool:

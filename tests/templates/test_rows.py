@@ -158,6 +158,17 @@ def test_long_rows_that_no_cache_holds_go_around_the_caches(name: str, columns: 
 
 
 @pytest.mark.parametrize(
+    ("name", "columns", "loop"),
+    [("layer_norm", 1024, "j.outer"), ("layer_norm", 4096, "k2.outer"), ("layer_norm", 8192, "j.outer"),
+     ("rms_norm", 4096, "j.outer")],
+)  # fmt: skip
+def test_the_pass_before_rows_go_around_the_caches_fetches_the_next_row(name: str, columns: int, loop: str) -> None:
+    n = 2**23 // columns
+    task = pb.create_task(name, args=(n, columns), target=TARGET)
+    assert f"prefetch(address(X[min(i + 1, {n - 1}), {loop} * " in task.show_ir(task.space.get(0))
+
+
+@pytest.mark.parametrize(
     ("name", "columns", "first"),
     [
         ("softmax", 197, (2, 4, 4)),
