@@ -224,7 +224,7 @@ def _schedule(cfg: pb.TemplateConfig, found: Windows) -> te.TESchedule:
     lanes = cfg["lanes"].val
     out = s[found.out]
     *lead, y, x = found.out.axis
-    rows, _ = out.split(y, factor=cfg["height"].val)
+    rows, row = out.split(y, factor=cfg["height"].val)
     vectors, lane = out.split(x, factor=min(lanes, x.extent))
     out.vectorize(lane)
     inner = s[found.windows]
@@ -241,7 +241,8 @@ def _schedule(cfg: pb.TemplateConfig, found: Windows) -> te.TESchedule:
     _write_out(columns, lane, found.columns)
     columns.pragma(line, "loop_partition_hint")
     columns.pragma(pieces, "loop_partition_hint")
-    out.pragma(rows, "loop_partition_hint")
+    for loop in (rows, row, vectors):
+        out.pragma(loop, "loop_partition_hint")
     if lead:
         threads.share(cfg, out, out.fuse(*lead) if len(lead) > 1 else lead[0])
     return s
