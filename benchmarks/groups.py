@@ -5,7 +5,7 @@
     taskset -c 0 python3 benchmarks/groups.py softmax --trials 64
 
 A row is a group; columns are microseconds of a call, medians of rounds in which both take turns, and the speed of
-pegbox relative to ONNX Runtime. Groups over images are computed with the channels as the last axis, as inside of a
+pegbox relative to ONNX Runtime. Groups over images are computed with the channels as the last axis, as inside a
 model, without the transposes at its borders. ONNX Runtime takes and gives its own layout, in arrays that are bound.
 """
 

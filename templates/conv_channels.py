@@ -50,35 +50,36 @@ def _copied_data(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, area: tupl
     """Return the input with its border of zeros: in the user's layout, or channels in blocks of `tile_c`."""
     if cfg["pack_data"].val == AS_IT_LIES:
         return None
-    starts, size = zip(*(tiles.copy_of(cfg, conv, axis, area[axis]) for axis in range(2)), strict=True)
+    spans = [tiles.copy_of(cfg, conv, axis, area[axis]) for axis in range(2)]
+    size = [extent for _, extent in spans]
     if cfg["pack_data"].val == PLAIN:
         shape = conv.at(conv.n, conv.c, *size)
-        return te.compute(shape, lambda *i: _read(conv, data, starts, size, *conv.named(i)), name="data_padded")
+        return te.compute(shape, lambda *i: _read(conv, data, spans, *conv.named(i)), name="data_padded")
     block = cfg["tile_c"].size[-1]
     return te.compute(
         (conv.n, conv.c // block, *size, block),
-        lambda n, co, y, x, ci: _read(conv, data, starts, size, n, co * block + ci, y, x),
+        lambda n, co, y, x, ci: _read(conv, data, spans, n, co * block + ci, y, x),
         name="data_blocked",
     )
 
 
 def _read(
-    conv: Conv,
-    data: te.Tensor,
-    starts: Sequence[int],
-    size: Sequence[int],
-    n: te.Expr,
-    c: te.Expr,
-    y: te.Expr,
-    x: te.Expr,
+    conv: Conv, data: te.Tensor, spans: Sequence[tuple[int, int]], n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr
 ) -> te.Expr:
-    """Return an element of the input by its place in a copy that begins at `starts` of the padded input."""
+    """Return an element of the input by its place in a copy.
+
+    Args:
+        spans: the first row of the padded input that is copied, and the number of copied rows; the same of columns.
+    """
     if conv.flat:
         value, pixels = data(*conv.at(n, c, x // conv.out[1], x % conv.out[1])), conv.pixels[1]
-        return value if size[1] <= pixels else te.if_then_else(x < pixels, value, te.const(0, conv.dtype))
-    apart = [stride // step for stride, step in zip(conv.stride, conv.steps, strict=True)]
-    last = [start + (extent - 1) * a for start, extent, a in zip(starts, size, apart, strict=True)]
-    return padded(conv, data, last, n, c, y * apart[0] + starts[0], x * apart[1] + starts[1])
+        return value if spans[1][1] <= pixels else te.if_then_else(x < pixels, value, te.const(0, conv.dtype))
+    at, last = list[te.Expr](), list[int]()
+    for i, (start, extent), stride, step in zip((y, x), spans, conv.stride, conv.steps, strict=True):
+        apart = stride // step
+        at.append(i * apart + start)
+        last.append(start + (extent - 1) * apart)
+    return padded(conv, data, last, n, c, *at)
 
 
 def _packed_weights(cfg: pb.TemplateConfig, conv: Conv, weight: te.Tensor) -> te.Tensor:

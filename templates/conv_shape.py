@@ -32,7 +32,7 @@ Steps: TypeAlias = int | Sequence[int]
 
 
 class Window(NamedTuple):
-    """How the filter goes over the input, as the template's arguments say it."""
+    """The steps of the filter over the input, as the template's arguments give them."""
 
     stride: Steps = 1
     padding: Steps = 0

@@ -5,8 +5,8 @@ input's group at the same place, from channel g(o) on (Krizhevsky et al., 2012; 
 along the channels of the result. In most of them all lanes are in one group, so that they have an element of the input
 in common, as in a product of matrices; else lanes of several groups are picked out of a vector of the input. The
 register tile is `tile_w` pixels of a row by `vectors` vectors. For narrow groups, an element is loaded once for all
-columns of the filter. The image is copied first, with zeros beside its rows; rows of the filter above or below the
-image are left out.
+columns of the filter. The image is copied first, with zeros at both ends of its rows; rows of the filter above or below
+the image are left out.
 
 Packed weights of a group end with a vector: channels with weights of zero are added to groups that do not fill their
 last one (`group_outputs`). Then all sums are stored, and the result is copied from them without these.
@@ -182,7 +182,7 @@ def _plain(conv: Conv, groups: int, data: te.Tensor, weight: te.Tensor) -> te.Te
 
 
 def _bordered(conv: Conv, data: te.Tensor, *, rows: bool = True) -> te.Tensor:
-    """Return the image with its border of zeros, or with zeros beside its rows only."""
+    """Return the image with its border of zeros, or with zeros at both ends of its rows only."""
     (above, left), (below, right) = conv.padding, conv.padding_after
     return padded(data, (0, above * rows, left, 0), (0, below * rows, right, 0), name="data_padded")
 

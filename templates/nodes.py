@@ -269,7 +269,7 @@ def _packed(shape: tuple[int, ...], layout: str, task: Task, array: Array) -> Ar
 
 
 def _epilogue(node: Node, further: Sequence[Value], source: te.Tensor) -> list[te.Tensor]:
-    """Compute the parts of a node behind the first from its output; names of the model would tell equal ones apart."""
+    """Compute the parts of a node after the first from its output; with the model's names, equal ones would differ."""
     first, *others = node.parts
     known = {first.outputs[0]: reshaped(source, first.outputs[0].shape)}
     inputs = []

@@ -1,4 +1,4 @@
-"""The knobs of `separable_conv2d` beside those of its depthwise part: blocks of rows, tiles of sums over channels."""
+"""The knobs of `separable_conv2d` besides those of its depthwise part: blocks of rows, tiles of sums over channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The knobs of Winograd convolutions beside those of their products: the size of tiles, copies, and transforms."""
+"""The knobs of Winograd convolutions besides those of their products: the size of tiles, copies, and transforms."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ A model that saw a value of a choice to be slow a few times expects that of ever
 more of them, although the fastest may be among them: it takes values of several knobs together to see that. So for a
 share of the proposals the value comes first, the one that was tried least, and the model finds the best with it.
 
-Ru et al., "Bayesian Optimisation over Multiple Continuous and Categorical Inputs" (ICML 2020), choose values without
-order apart from the model's choices, too, by a bandit; Mouret and Clune, "Illuminating Search Spaces by
-Mapping Elites" (2015), look for the best with each.
+Ru et al., "Bayesian Optimisation over Multiple Continuous and Categorical Inputs" (ICML 2020), also choose
+values without order separately from the model, by a bandit; Mouret and Clune, "Illuminating Search Spaces by Mapping
+Elites" (2015), look for the best with each.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from pegbox.tuners.rows import Digits, Places, rows_of
 from pegbox.tuners.visited_set import VisitedSet
 
 BREEDING_ROUNDS = 8
-"""How often to breed again for children that were known already, before random ones take their places."""
+"""The number of rounds that replace known children by new ones, before random ones take their places."""
 
 
 class GATuner(BaseTuner):
@@ -33,7 +33,8 @@ class GATuner(BaseTuner):
     """
 
     batch_size = 8
-    """Children are bred from known trials: the later ones of a larger batch would not know of the first."""
+    """The default size of a batch. Children are bred from known trials: the later ones of a larger batch would not
+    profit from the first."""
 
     def __init__(
         self,

@@ -186,9 +186,9 @@ def divide(
     divisor: int,
     bounds: Callable[[dict[Term, int], int], tuple[int, int] | None],
 ) -> Division[Term]:
-    """Take apart the division of a sum by a positive number: its multiple, and the rest.
+    """Split the division of a sum by a positive number into its multiple and the rest.
 
-    This is true of whole numbers. Who uses it for int64 has to show that neither the sum nor the rest wraps around.
+    This is true of whole numbers. For int64, the caller has to show that neither the sum nor the rest wraps around.
 
     Args:
         terms: whatever the sum is made of, each with its coefficient.

@@ -25,9 +25,9 @@ ON_INTEGERS = frozenset({"popcount", "clz", "bitwise_and", "bitwise_or", "bitwis
 """Functions of the bits of integers. A shift by the width of the type or more leaves 0, or -1 of a negative number."""
 
 SLOW = frozenset(ARITY) - {"abs", "floor", "ceil", "round", "trunc", "copysign", *ON_INTEGERS}
-"""Those that take many times as long as an addition."""
+"""The functions that take many times as long as an addition."""
 
-# NumPy's names of those that it calls otherwise, or has none for.
+# NumPy's names of functions that have another name there, and the functions that it lacks.
 _NUMPY = {
     "pow": "power", "round": "rint", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
     "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "shift_left": "left_shift",

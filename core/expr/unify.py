@@ -56,5 +56,5 @@ def _one(pattern: Expr, expr: Expr, values: Found, free: Set[Var]) -> Iterator[F
 
 
 def _head(expr: Expr) -> tuple[object, ...]:
-    """Describe a node apart from its operands."""
+    """Describe a node without its operands."""
     return (getattr(expr, "op", None), getattr(expr, "name", None), getattr(expr, "buffer", None))

@@ -156,7 +156,7 @@ class ProgramFeatures:
         return self._first(digits, more, known=True)
 
     def _first(self, digits: Digits, classes: int, *, known: bool) -> Mask:
-        """Find the rows of the first classes among rows, beside the known ones or with these among them."""
+        """Find the rows of the first classes among rows: new classes only, or with the known ones among them."""
         columns = self._columns(digits)
         while True:
             self._prime()

@@ -94,7 +94,7 @@ class Node:
         kind: the operator's name, as in "Conv".
         inputs, outputs: the values that it reads and makes.
         compute: a function of one tensor per input, which gives one tensor per output: the operator's meaning.
-        attributes: what `compute` depends on beside the tensors, in a form for people.
+        attributes: what `compute` depends on besides the tensors, in a form for people.
         parts: the nodes that a fused node was made of, in their order; empty for others.
     """
 

@@ -1,6 +1,6 @@
 """The user's own modules as text, with which another process imports them where their files are not.
 
-Installed packages are installed there, too. A user's module is not: one beside the script, or a file that
+Installed packages are installed there, too. A user's module is not: one next to the script, or a file that
 "file.py:NAME" names. On a cluster the folder that such a path is relative to may hold another file of that name.
 """
 

@@ -62,7 +62,7 @@ class Latency:
     def __call__(self, costs: Sequence[float]) -> float:
         """Sum up the calls by the seconds of all searches, the fastest of each task.
 
-        Tasks of which nothing ran are left out: beside `UNKNOWN` seconds the others would not count.
+        Tasks without a result are left out: their `UNKNOWN` seconds would hide the others.
         """
         known = [cost if cost < UNKNOWN else math.inf for cost in self.best(costs)]
         return sum(
@@ -101,7 +101,7 @@ class Latency:
     def candidates(self, seconds: Sequence[float]) -> list[list[int]]:
         """List the variants of each model that are timed as a whole: the chosen one, and the best of the others.
 
-        Of the others none that is far behind takes part, nor one with an unknown task.
+        Others that are far behind, or have an unknown task, take no part.
         """
         found = []
         for number, each in zip(self.chosen(seconds), self.variants, strict=True):

@@ -1,4 +1,4 @@
-"""Plans of memory: blocks that live at the same time lie apart in one arena.
+"""Plans of memory: blocks that live at the same time do not overlap in one arena.
 
 Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference" (MLSys 2020 workshop), "Greedy by
 Size for Offset Calculation".

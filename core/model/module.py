@@ -104,7 +104,7 @@ class Module(OwnCall):
 
     @property
     def name(self) -> str:
-        """That of the model, as an identifier."""
+        """The model's name, as an identifier."""
         return self.compiled.sequence.name
 
     @property
@@ -127,7 +127,7 @@ class Module(OwnCall):
         return self._kernel.time_ns([*given, *self.make_outputs()], number)
 
     def profile(self, /, *arrays: Array, calls: int = 20, **named: Array) -> Profile:
-        """Time the kernels of several calls, beside calls of the whole; print it, or take its `rows`.
+        """Time the kernels of several calls, together with calls of the whole; print it, or take its `rows`.
 
         Args:
             arrays: the inputs, as for a call.

@@ -189,9 +189,9 @@ class ModelResult:
             self.models, self.variants, self._latency.variants, self._whole, strict=True
         ):
             totals = self._latency.totals(variants, seconds)
-            told = _listed(dict(zip(model.variants, totals, strict=True)))
-            told += f"; as a whole {_listed(whole)}" if whole else ""
-            lines += [f"{model.name} is compiled as {name}: {told}"] if len(totals) > 1 else []
+            times = _listed(dict(zip(model.variants, totals, strict=True)))
+            times += f"; as a whole {_listed(whole)}" if whole else ""
+            lines += [f"{model.name} is compiled as {name}: {times}"] if len(totals) > 1 else []
         return lines
 
     @property

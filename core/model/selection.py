@@ -282,7 +282,7 @@ class _Compilation:
         return None if made is None else _Kernel(number, made[0], PREDICTED, made[1])
 
     def _fastest(self, first: _Kernel) -> _Kernel:
-        """Time the predicted kernel beside those of other templates: predictions do not compare implementations."""
+        """Time the predicted kernel against those of other templates: predictions do not compare implementations."""
         tasks = [each.task for each in self._task.implementations]
         templates = _first_of_each_template(tasks)
         if first.origin != PREDICTED or first.number not in templates or len(templates) < 2:

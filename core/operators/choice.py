@@ -38,7 +38,7 @@ def predicted(
     Args:
         members: the task, or those of several implementations, with the functions that pack their inputs.
         first_use: the number of predicted kernels of a task that are timed, where it is more than one. Kernels with
-            packed inputs are timed only beside those of other implementations.
+            packed inputs are timed only against those of other implementations.
         inputs: arrays to time them with, none of them packed.
 
     Raises:

@@ -74,7 +74,7 @@ def table(
 ) -> str:
     """Write a table of text: the first column and those in `left` (from 0) to the left, numbers to the right.
 
-    `meanings` of headers are shown beside the pointer; `name` escapes the columns to the left.
+    `meanings` of headers are shown next to the pointer; `name` escapes the columns to the left.
     """
     sides = [' class="left"' if place in left else "" for place in range(len(header))]
     titles = [f' title="{escape(meanings[each])}"' if each in meanings else "" for each in header]

@@ -192,7 +192,7 @@ def count_valid(structure: Structure, budget: int) -> int | None:
 
 
 def _count_by_gates(structure: Structure, component: Component, budget: int) -> int | None:
-    """Sum over the digits of the knobs that decide about others: under each, the rest may fall apart."""
+    """Sum over the digits of the knobs that decide about others: for each, the rest may fall into parts."""
     gates = frozenset(component.gates)
     if any(structure.lines[gate] is not None and structure.lengths[gate] > BLOCK for gate in gates):
         return None  # the rest would be counted for each value

@@ -137,7 +137,7 @@ class IntLine(Line):
     def drawn(self, n: int, rng: np.random.Generator) -> Digits:
         if not self.log:
             return super().drawn(n, rng)
-        # Every value with its half of the gaps beside it: otherwise the first and the last would come half as often.
+        # Every value with half of the gap on either side: otherwise the first and the last would come half as often.
         first, last, half = float(self.values[0]), float(self.values[-1]), self.values.step / 2.0
         low, high = math.log2(max(first - half, first / 2.0)), math.log2(last + half)
         return self._nearest(low + rng.random(n) * (high - low))

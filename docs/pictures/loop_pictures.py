@@ -12,7 +12,7 @@ from pegbox import te, tir
 
 CELL = 30.0
 _MARGIN, _RIGHT = 24.0, 350.0
-"""Where the left and the right half of a picture begin."""
+"""The beginnings of the left and the right half of a picture."""
 
 
 def split() -> str:
@@ -89,7 +89,7 @@ def compute_at() -> str:
 
 
 def panels() -> str:
-    """Where the elements of a matrix lie in memory: row by row, and in panels of four columns."""
+    """Draw the places of a matrix's elements in memory: row by row, and in panels of four columns."""
     rows, columns, width, cell = 6, 12, 4, 27.0
     canvas = Canvas(760, 260, "panels: places in memory of a matrix, row by row and in panels of four columns")
     canvas.text((_MARGIN, 30), "B[k, j], row by row", bold=True)

@@ -19,7 +19,7 @@ class Visit:
     real: bool = True
 
     def reads(self) -> list[tuple[str, tuple[int, ...]]]:
-        """What it reads: the name of each buffer, and the lowest index."""
+        """The buffers that it reads, by name, each with the lowest index."""
         values = {it.var: value for it, value in zip(self.block.iters, self.at, strict=True)}
         return [(r.buffer.name, tuple(int(evaluate(low, values)) for low, _ in r.box)) for r in self.block.reads]
 

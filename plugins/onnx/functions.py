@@ -53,7 +53,7 @@ def inline_functions(model: ModelProto, own: Collection[str], name: str) -> Mode
 def fill_defaults(model: ModelProto) -> None:
     """Give operators that are functions of others the attributes that they leave to their defaults.
 
-    Neither the shape inference nor the inliner of the package onnx knows them inside of functions, nor those of STFT.
+    Neither the shape inference nor the inliner of the package onnx knows them within functions, nor those of STFT.
     """
     for node in model.graph.node:
         if _is_function(node, model) or node.op_type == "STFT":

@@ -22,16 +22,18 @@ from pegbox.plugins.runners.dask_client import address_of
 from pegbox.plugins.runners.dask_worker import UnfitWorker, WorkerState, give_up, perform
 
 _POLL_SECONDS = 1.0
+_LOOK_SECONDS = 0.01
 _BRIEF_SECONDS = 5.0
 _ANSWER_SECONDS = 5.0
 """The seconds for the scheduler to describe the cluster: one that hangs must not stop this machine's own work."""
 
 _ATTEMPTS = 2
-"""Dask gives a task up when four workers have died with it. It is asked again so often: they may have been killed."""
+"""The number of times that Dask is asked for a task. It gives up when four workers have died with it, but they may have
+been killed."""
 
 _UNPLACED = 3
-"""Looks at which a task is on no worker although there are some. Dask does not look again for one when a worker gets
-the resource of its kind after it has joined."""
+"""The number of looks that find a task on no worker, though there are some, until it is submitted again. Dask does not
+look again when a worker gets a resource after it has joined."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,7 @@ class Tasks:
         # No worker has the resource. A result would keep Dask from retiring the worker that has it.
         self._lease: Future = client.submit(_never, key=state.name, pure=False, resources={state.name: 1})
         try:
+            self._await_lease()
             client.register_plugin(state, name=state.name)
         except BaseException as error:
             self.close()
@@ -81,6 +84,12 @@ class Tasks:
                 f"({type(error).__name__}: {error}); its log says more: its memory (dask worker --memory-limit) must "
                 "have room for the inputs, outputs and recorded spaces, and its packages must be those of this process"
             ) from error
+
+    def _await_lease(self) -> None:
+        """Wait until the scheduler knows the lease. A worker that looks for it before would leave at once."""
+        ask, key = self._client.scheduler.get_task_status, self._lease.key
+        while not self._lease.done() and self._client.sync(ask, keys=[key])[key] is None:
+            time.sleep(_LOOK_SECONDS)
 
     def workers(self, where: Where) -> Mapping[str, Any]:
         """Describe the workers that may run such tasks, by address, as of less than a second ago."""

@@ -125,7 +125,7 @@ class SimplifyConstTensor:
 
 
 class AddCacheWrite:
-    """What is tiled, and has no consumer to be fused with, gets one: the copy of its tile."""
+    """Gives a tiled stage that has no consumer to be fused with one: the copy of its tile."""
 
     def match(self, state: State, stage: int) -> Match:
         name = state.stages[stage]

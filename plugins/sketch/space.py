@@ -70,7 +70,7 @@ class Sketch:
 
 
 class SketchSpace:
-    """What a template of several sketches does: `space(cfg)` declares all knobs, and applies the chosen sketch.
+    """The space of several sketches: `space(cfg)` declares all knobs, and applies the chosen sketch.
 
     Attributes:
         declared: the knobs by their names in the space, each with the sketches that have it: equal ones are one.

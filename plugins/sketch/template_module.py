@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Names:
-    """What the functions of a module are called, and the arguments of the template by their names in the workload."""
+    """The names of a module's functions, and the arguments of the template by their names in the workload."""
 
     template: str
     arguments: Mapping[str, str]

@@ -30,7 +30,7 @@ _LEFT_OUT = {
     "strings": ("String", "Regex", "TfIdf", "LabelEncoder"),
     "random numbers": ("Random", "Bernoulli", "Multinomial"),
 }
-"""What the suite has beside tensors of numbers, by parts of the names of operators."""
+"""The inputs of the suite that are not tensors of numbers, by parts of the names of operators."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from te_programs import blur, check_values, matmul, two_stages, vector
 
 from pegbox import te
 from pegbox.expr.build import add, any_of, as_expr, compare, index, mul
+from pegbox.expr.low_level import call_extern
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Stmt, Store, seq
 from pegbox.loops.passes import lower_function
@@ -289,6 +290,14 @@ def test_each_part_of_a_loop_is_cut_on_its_own() -> None:
     cut = partition_loops(func)
     assert_same_effect(func, cut)
     assert ifs(cut) == 0
+
+
+def test_a_c_call_stays_in_a_part_that_does_not_read_its_result() -> None:
+    out, made, i = Buffer("out", (4,)), Buffer("made", (1,)), Var("i")
+    call = Store(made, (index(0),), call_extern("float32", "f"))
+    body = Alloc(made, seq(call, If(i < 3, Store(out, (i,), Load(made, (index(0),))))))
+    text = str(partition_loops(Function("f", (out,), (out,), nest(body, (i, 4)))))
+    assert text.count("call_extern") == 2
 
 
 def test_a_test_that_never_holds_leaves_nothing() -> None:

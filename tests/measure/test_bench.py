@@ -64,11 +64,11 @@ def test_a_reference_of_another_shape_type_or_number_is_refused() -> None:
 def test_a_bench_reads_back_equal(tmp_path: Path, dtype: str, has_fresh: bool) -> None:
     args = (*specs(dtype), ArgSpec("s", (), "int32", is_output=False))
     known, fresh = (Values(tuple(make_inputs(args, seed=seed)), (np.ones(40).astype(dtype),)) for seed in (0, 1))
-    bench = Bench(args, *known, Tolerance(1e-3, 1e-4), 123.0, fresh if has_fresh else None)
+    bench = Bench(args, *known, Tolerance(1e-3, 1e-4), 123.0, fresh if has_fresh else None, has_fresh)
     bench.save(tmp_path)
     back = Bench.load(tmp_path)
     assert (back.args, back.tolerance, back.flop) == (args, bench.tolerance, 123.0)
-    assert (back.fresh is not None) == has_fresh
+    assert (back.fresh is not None, back.aligned) == (has_fresh, has_fresh)
     for given, got in ((bench.values, back.values), (fresh, back.fresh or fresh)):
         for array, again in zip((*given.inputs, *given.expected), (*got.inputs, *got.expected), strict=True):
             assert (array.dtype, array.shape) == (again.dtype, again.shape)
@@ -95,7 +95,7 @@ def test_given_inputs_stand_for_random_ones_and_change_no_other() -> None:
     assert (given[1] == make_inputs(args, seed=1)[1]).all()
 
 
-def test_a_measurer_takes_inputs_of_the_caller() -> None:
+def test_a_measurer_takes_inputs_of_the_caller_and_the_alignment_of_arrays() -> None:
     task = pb.create_task("matmul", (4, 4, 16), target="llvm -num-cores 1")
     given = np.ones((4, 4), "float32")
     benches: list[Bench] = []
@@ -108,15 +108,18 @@ def test_a_measurer_takes_inputs_of_the_caller() -> None:
 
         rerun = run
 
-    with LocalMeasurer(task, runner=Silent, inputs={"A": given}) as measurer:
+    with LocalMeasurer(task, runner=Silent, inputs={"A": given}, aligned=True) as measurer:
         measurer._open()
     a, b = benches[0].inputs
     assert (a == given).all()
+    assert benches[0].aligned
     np.testing.assert_allclose(benches[0].expected[0], given @ b, rtol=1e-6)
     with pytest.raises(ArgumentError, match="'D' is not an input"):
         LocalMeasurer(task, inputs={"D": given})
     with pytest.raises(ArgumentError, match=r"fresh_inputs: 'C' is not an input.*A"):
         LocalMeasurer(task, fresh_inputs=("A", "C"))
+    with pytest.raises(ArgumentError, match="is neither true nor false"):
+        LocalMeasurer(task, aligned=given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,13 @@ def stage() -> CandidateArrays:
     return CandidateArrays(kernels.bench())
 
 
+def test_arrays_of_an_aligned_bench_begin_at_cache_lines() -> None:
+    bench = dataclasses.replace(kernels.bench(), aligned=True)
+    stages = [CandidateArrays(bench) for _ in range(8)]  # any one of NumPy's arrays may do so by chance
+    assert all(array.ctypes.data % 64 == 0 for each in stages for array in each.arrays)
+    assert run_trial(PythonKernel(lambda call: 1e-4), stages[0], TimingPolicy()).ok
+
+
 def test_a_steady_kernel_gets_its_repeats_with_enough_calls_each() -> None:
     kernel = PythonKernel(lambda call: 1e-4)
     result = run_trial(kernel, stage(), TimingPolicy(repeats=3, min_repeat_ms=5))

@@ -256,6 +256,7 @@ def test_searches_give_indices_and_fresh_inputs_to_the_measurer(
             given.append(sorted(options.get("inputs", ())))
             fresh.append(options["fresh_inputs"])
             assert options["flush_cache"] > 0
+            assert options["aligned"]  # as the arena and the constants are
             super().__init__(task)
 
     monkeypatch.setattr(problem, "LocalMeasurer", Seeing)

@@ -59,7 +59,7 @@ class SmacTuner(LibraryTuner):
         facade = self._smac.HyperparameterOptimizationFacade
         model = facade.get_model(scenario)
         model._rf_opts["max_leaf_nodes"] = max(LEAVES, budget)
-        # Points that were not measured are told as crashed: the model must not see them.
+        # Points that were not measured are reported as crashed: the model must not see them.
         encoder = RunHistoryLogScaledEncoder(scenario, considered_states=[StatusType.SUCCESS])
         self._facade: Any = facade(
             scenario, _unused, model=model, runhistory_encoder=encoder, logging_level=False, overwrite=True

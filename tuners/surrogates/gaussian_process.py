@@ -81,7 +81,7 @@ def one_thread() -> AbstractContextManager[None]:
 
 
 def squared_distances(x: Floats, groups: Groups) -> Floats:
-    """Between all rows of `x` (n, columns), apart for each group: shape (groups, n, n)."""
+    """Compute the squared distances between all rows of `x` (n, columns) for each group: shape (groups, n, n)."""
     distances = np.zeros((int(groups.max(initial=-1)) + 1, len(x), len(x)))
     for column, group in zip(x.T, groups.tolist(), strict=True):
         difference = column[:, None] - column[None, :]

@@ -1,7 +1,7 @@
-"""Every second element of two neighbouring vectors, by shuffles that run beside multiply-adds.
+"""Every second element of two neighbouring vectors, by shuffles that run in parallel with multiply-adds.
 
 LLVM makes one permutation of two sources, which a Zen 4 computes in its multipliers: three multiply-adds and one of
-them take four cycles, where a shuffle inside of 128 bits and a permutation of one source take none of their own.
+them take four cycles, where a shuffle within 128 bits and a permutation of one source take none of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _PROCESSORS = ("znver4",)
 """The processors on which this was measured to be faster."""
 
 _BLOCK = 128
-"""The bits inside of which a shuffle of two sources is cheap."""
+"""The bits within which a shuffle of two sources is cheap."""
 
 
 def alternate_elements(frame: Frame, dtype: str, first: str, second: str, start: int, count: int) -> str | None:

@@ -7,7 +7,7 @@
     exp(-abs(b))          = e^-|b|
 
 SiLU, GELU and its approximation by tanh are such products. The quotient takes fewer operations than the function and
-the product. So does the sum, because its erf may have an error that is small beside 1, not beside erf. 1 + tanh(b) has
+the product. So does the sum, because the error of its erf need only be small relative to 1, not to erf. 1 + tanh(b) has
 few digits where tanh(b) is near -1, so c b may be rounded once more.
 
 No other factors change their order: a product of them could overflow, or be zero, where the program's is not. The 2

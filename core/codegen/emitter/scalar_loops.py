@@ -21,7 +21,7 @@ would all compute the same. Conditions in conditions are walked, too, in any loo
 the inner condition and after the outer one, and `VPBlendRecipe::usesFirstLaneOnly` follows both, 2^28 paths for 28
 iterations.
 
-**Scattered stores** write elements that are apart from each other in neighbouring iterations.
+**Scattered stores** write elements that are not next to each other in neighbouring iterations.
 
     for i in parallel(n):
         for j in range(25):
@@ -159,8 +159,8 @@ class ScalarLoops:
     def _is_for_llvm(self, work: _Work, var: Var, iterations: int) -> bool:
         """Decide if LLVM vectorizes or unrolls a loop over the work. It has written short sums into one element out.
 
-        Of copies to buffers of the program's own, only those count that have a condition and run along rows: strided
-        ones stay scalar, and those without a condition are calls of memcpy by then.
+        Copies to buffers of the program's own count only if they have a condition and run along rows: strided ones stay
+        scalar, and those without a condition are calls of memcpy by then.
         """
         store = work.store
         if store.buffer in self._outputs or not _is_copy(store.value):

@@ -98,7 +98,7 @@ def _branch(bits: int, shift: int) -> Write:
 
 
 def _adr(image: bytearray, at: int, pages: int) -> None:
-    """Write the immediate of ADR and ADRP: its two lowest bits are apart from the others."""
+    """Write the immediate of ADR and ADRP, whose two lowest bits are separate from the others."""
     _put(image, at, 0x60FFFFE0, (pages & 3) << 29 | (_check(pages, 21) >> 2 & 0x7FFFF) << 5)
 
 

@@ -160,7 +160,7 @@ def aggregate(report: Comparison, trials: int | None = None) -> Aggregate:
     order = [tuners.index(score.tuner) for score in scores]
     ordered = ranking([[row[place] for place in order] for row in finals])
     names = [score.tuner for score in scores]
-    told = [
+    suspicions = [
         suspicion(tuner, [(task, run) for task in tasks for run in runs[task.name].get(tuner, ())], report.setup.start)
         for tuner in names
     ]
@@ -171,7 +171,7 @@ def aggregate(report: Comparison, trials: int | None = None) -> Aggregate:
         ranking=ordered,
         pairs=tuple(_pairs(scores, tasks, runs, ordered, budget, report)),
         splits=tuple(splits(tasks, {s.tuner: {one.space: one.score for one in s.spaces} for s in scores})),
-        suspicions=tuple(each for each in told if each is not None),
+        suspicions=tuple(each for each in suspicions if each is not None),
     )
 
 

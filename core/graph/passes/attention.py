@@ -46,9 +46,9 @@ def attention(graph: Graph) -> Graph:
         return o
 
     Queries, keys and values are read from as far in front as an array has them in an order of batch, heads, rows and
-    elements; the output has that order, too. Keys and values that are repeated for groups of heads are read where each
-    stands once. A constant mask that hides the keys behind each query is `causal`;
-    another summand is the bias. Scores and weights have no other reader.
+    elements; the output has that order, too. Keys and values that are repeated for groups of heads are read before they
+    are repeated. A constant mask that hides the keys behind each query is `causal`; another summand is the bias. Scores
+    and weights have no other reader.
     """
     graph = nan_guards(score_masks(graph))
     found = {match.last: match for node in graph.nodes if (match := _match(graph, node)) is not None}

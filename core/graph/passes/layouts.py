@@ -21,7 +21,7 @@ _LINES = (0, 2, 1)  # of an image without one axis of its pixels; in both direct
 _FILTERS = (2, 3, 1, 0)  # of convolutions in groups, depthwise ones among them
 _RANK = len(_LAST)
 _BARRIERS = frozenset({"MatMul", "Reshape", "Transpose", "Gather"})
-"""The kinds that do not become channel-last beside those that are."""
+"""The kinds that do not become channel-last because their neighbours are."""
 
 _NARROW = 8
 """The channels below which transposed convolutions, whose vectors would be of channels, keep theirs in front."""

@@ -1,4 +1,4 @@
-"""Reshapes that move out of the way: nodes that stand around them can then be joined."""
+"""Reshapes that move out of the way, so that the nodes around them can be joined."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _element(node: Node, *elements: Expr) -> Expr:
 
 
 def _behind(node: Node, graph: Graph, makers: dict[Value, Node]) -> list[Node]:
-    """Exchange a pointwise node with the reshape in front of it, if it reads only numbers beside it."""
+    """Exchange a pointwise node with the reshape in front of it, if its other inputs are numbers."""
     data = [value for value in node.inputs if prod(value.shape) > 1]
     reshape = makers.get(data[0]) if len(data) == 1 else None
     if reshape is None or reshape.kind != "Reshape" or graph.sole_consumer(data[0]) is None or len(node.outputs) > 1:

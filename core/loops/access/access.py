@@ -35,7 +35,7 @@ class Access(NamedTuple):
 
 
 def accesses(stmt: Stmt) -> list[Access]:
-    """List every access below, in the order of the program, apart from those to buffers that are allocated there.
+    """List every access below, in the order of the program, except those to buffers that are allocated there.
 
     A statement reads before it writes. Variables of blocks below are replaced by what they are bound to.
     """

@@ -53,8 +53,8 @@ def double_buffers(func: Function, notes: Notes, *, strict: bool = True) -> Func
             elsewhere than in the one that is built.
 
     Raises:
-        LoweringError: a buffer is not made anew in each iteration of a serial loop, apart from what uses it and from
-            values that do not change in the loop.
+        LoweringError: a buffer is not filled in each iteration of a serial loop by statements of its own, from values
+            that do not change in the loop.
     """
     buffers = {s.buffer.name: s.buffer for s in walk(func.body) if isinstance(s, Alloc)} if notes.doubles else {}
     for name in notes.doubles:

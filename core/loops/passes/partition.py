@@ -2,7 +2,7 @@
 
 A split that does not divide leaves `outer * factor + inner < extent` around the work. Only the last outer iteration
 can fail it, so the loop is cut there: the full tiles run without a test, and in the tail the outer variable is a
-constant, so that the inner loop simply becomes shorter. What concerns lanes of a vectorized loop stays a mask. Such a
+constant, so that the inner loop simply becomes shorter. Tests on lanes of a vectorized loop stay masks. Such a
 loop becomes shorter, too, where each term of a sum would load and store a masked vector, and where masked lanes would
 gather elements of rows that fewer lanes load and transpose.
 
@@ -27,6 +27,7 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, rewrite
 from pegbox.expr.visit import walk as walk_expr
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.passes.unused_buffer import drop_unused
 from pegbox.loops.reductions.update import update
 from pegbox.loops.visit import children, expressions, loop_ranges, map_present, walk
 
@@ -44,7 +45,8 @@ _Solution: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 def partition_loops(func: Function) -> Function:
     """Cut loops so that their main part runs without the tests that cost something there."""
     if any(isinstance(node, If) or is_hinted(node) for node in walk(func.body)):
-        return func.with_body(_Partition(func.body).stmt(func.body) or Seq(()))
+        # A part may lack the only reader of a buffer.
+        return drop_unused(func.with_body(_Partition(func.body).stmt(func.body) or Seq(())))
     return func
 
 
@@ -167,10 +169,7 @@ class _Partition:
             self.buffers[alloc.buffer] = buffer
         body = self.stmt(alloc.body)
         self.buffers.pop(alloc.buffer, None)
-        if body is None:
-            return None
-        # If what read it runs in no iteration of this part, it need not be computed either.
-        return Alloc(buffer, body) if _is_read(body, buffer) else _without_stores(body, buffer)
+        return None if body is None else Alloc(buffer, body)
 
     def loop(self, loop: For) -> Stmt | None:
         if loop.kind is ForKind.VECTORIZED:
@@ -398,21 +397,3 @@ def _only_reduces(loop: For) -> bool:
     """Check if every iteration writes the same elements."""
     stores = (node for node in walk(loop.body) if isinstance(node, Store))
     return not any(loop.var in free_vars(i) for store in stores for i in store.indices)
-
-
-def _is_read(stmt: Stmt, buffer: Buffer) -> bool:
-    return any(
-        load.buffer is buffer
-        for node in walk(stmt)
-        # An accumulation reads its own buffer, which may have no other reader.
-        if not (isinstance(node, Store) and node.buffer is buffer)
-        for expr in expressions(node)
-        # An address counts even if it is only written through: the call needs a place to write to.
-        for load in loads(expr)
-    )
-
-
-def _without_stores(stmt: Stmt, buffer: Buffer) -> Stmt | None:
-    if isinstance(stmt, Store) and stmt.buffer is buffer:
-        return None
-    return map_present(stmt, lambda s: _without_stores(s, buffer))

@@ -1,1 +1,1 @@
-"""How blocks combine values: the reducers, how they are recognised and written down."""
+"""The combinations of values in blocks: reducers, how they are recognised and written down."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_cost, check_float, check_int
+from pegbox.checks import check_cost, check_flag, check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError
@@ -64,6 +64,7 @@ class LocalMeasurer(Measurer):
         kept_builds: of how many of the fastest the object code is kept, for when they are measured again.
         runner_options: further options of the runner; they win over those in `runner`.
         inputs: arrays of the caller for some of the inputs, by name, where random ones make no sense, as for indices.
+        aligned: candidates run on arrays that begin at cache lines, as those of a model do; else on NumPy's.
 
     Raises `ArgumentError` for options outside their domain or unknown, `UnknownName` for an unknown runner, and
     `MeasureError` where values of the inputs are indices and leave a tensor: before anything is compiled.
@@ -94,27 +95,23 @@ class LocalMeasurer(Measurer):
         kept_builds: int = 32,
         runner_options: Mapping[str, Any] | None = None,
         inputs: Mapping[str, Any] | None = None,
+        aligned: bool = False,
     ) -> None:
         if not isinstance(getattr(task, "target", None), Target):
             raise ArgumentError(f"task={value_text(task)} is not a task; give what pegbox.create_task makes")
         self._task = task
-        seconds = {"build_timeout": check_float("build_timeout", build_timeout), "best": check_cost("best", best)}
-        for name, value in seconds.items():
-            if not value > 0:
-                raise ArgumentError(f"{name}={value!r}: must be above 0 seconds")
-        if builders is not None:
-            check_int("builders", builders, maximum=1024)
-        if max_memory is not None:
-            check_int("max_memory", max_memory)
-        check_int("max_block", max_block)
-        check_int("kept_builds", kept_builds)
+        _check_above_zero(build_timeout=check_float("build_timeout", build_timeout), best=check_cost("best", best))
+        _check_counts(builders=builders, max_memory=max_memory, max_block=max_block, kept_builds=kept_builds)
         self._build_timeout, self._max_memory = build_timeout, max_memory
         self._best, self._max_block, self._kept_builds = best, max_block, kept_builds
         for name, tolerance in (("rtol", rtol), ("atol", atol)):
             if tolerance is not None:
                 check_float(name, tolerance)
         given = check_inputs(task.arguments(), inputs)
-        self._make_bench = functools.cache(lambda: Bench.of(task, seed=seed, given=given, rtol=rtol, atol=atol))
+        check_flag("aligned", aligned)
+        self._make_bench = functools.cache(
+            lambda: Bench.of(task, seed=seed, given=given, rtol=rtol, atol=atol, aligned=aligned)
+        )
         if task.has_indirect_reads:
             self._make_bench()
         self._timing = TimingPolicy.of(
@@ -260,3 +257,18 @@ class LocalMeasurer(Measurer):
     def _asked(self) -> Pipeline | None:
         """Return the pipeline as far as it exists. One of other machines is made."""
         return self._pipeline if self._cores.timing else self._open()
+
+
+def _check_above_zero(**seconds: float) -> None:
+    for name, value in seconds.items():
+        if not value > 0:
+            raise ArgumentError(f"{name}={value!r}: must be above 0 seconds")
+
+
+def _check_counts(*, builders: int | None, max_memory: int | None, max_block: int, kept_builds: int) -> None:
+    if builders is not None:
+        check_int("builders", builders, maximum=1024)
+    if max_memory is not None:
+        check_int("max_memory", max_memory)
+    check_int("max_block", max_block)
+    check_int("kept_builds", kept_builds)

@@ -38,7 +38,8 @@ class Bench:
     """The data of one task: `inputs` and `expected` follow the order of the input and output arguments in `args`.
 
     `flop` is the arithmetic work of one call. `fresh` are other values, on which those that may win are checked again;
-    None if there are none. Runners that live elsewhere ship a bench once, not once per candidate.
+    None if there are none. Candidates run on arrays that begin at cache lines if `aligned`, else on NumPy's. Runners
+    that live elsewhere ship a bench once, not once per candidate.
     """
 
     args: tuple[ArgSpec, ...]
@@ -47,6 +48,7 @@ class Bench:
     tolerance: Tolerance
     flop: float = 0.0
     fresh: Values | None = None
+    aligned: bool = False
 
     @property
     def values(self) -> Values:
@@ -62,6 +64,7 @@ class Bench:
         given: Mapping[str, Array],
         rtol: float | None = None,
         atol: float | None = None,
+        aligned: bool = False,
     ) -> Bench:
         """Make the bench, with random inputs where none are `given`, and tolerances from the work where there are none.
 
@@ -81,7 +84,8 @@ class Bench:
                 f"this machine has ({error}); tune smaller shapes"
             ) from error
         tolerance = Tolerance.of(expected, flop=task.flop, rtol=rtol, atol=atol, accuracy=task.given_accuracy)
-        return cls(tuple(args), tuple(inputs), expected, tolerance, task.flop, _fresh(task, seed=seed, given=given))
+        fresh = _fresh(task, seed=seed, given=given)
+        return cls(tuple(args), tuple(inputs), expected, tolerance, task.flop, fresh, aligned)
 
     @property
     def nbytes(self) -> int:

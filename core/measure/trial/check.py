@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pegbox.codegen.runtime.checked_call import aligned_bytes
 from pegbox.expr import dtypes
 from pegbox.task.accuracy import default_accuracy
 
@@ -159,14 +160,18 @@ def difference(
 
 
 class GuardedArray:
-    """An array between two guard bands, in memory of its own; `array` is what kernels get."""
+    """An array between two guard bands, in memory of its own; `array` is what kernels get.
+
+    It begins at a cache line if `aligned`, else where NumPy's memory does.
+    """
 
     __slots__ = ("_memory", "array")
 
-    def __init__(self, shape: Sequence[int], dtype: str) -> None:
+    def __init__(self, shape: Sequence[int], dtype: str, *, aligned: bool = False) -> None:
         kind = dtypes.numpy_dtype(dtype)
         nbytes = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
-        self._memory = np.empty(nbytes + 2 * BAND_BYTES, np.uint8)
+        size = nbytes + 2 * BAND_BYTES
+        self._memory = aligned_bytes(size) if aligned else np.empty(size, np.uint8)
         self.array: Array = self._memory[BAND_BYTES : BAND_BYTES + nbytes].view(kind).reshape(tuple(shape))
         self.restore()
 

@@ -19,7 +19,7 @@ _SLOWEST_SPEED = 2e8
 
 @dataclass(frozen=True, kw_only=True)
 class TimingPolicy:
-    """The treatment a candidate gets, which depends on how it stands to the best cost so far.
+    """The treatment of a candidate, which depends on its cost relative to the best one so far.
 
     Far behind (`drop` times the best): one call. Ordinary: `repeats` timings. Near (`near` times the best, be it by
     its fastest timing only): timings until the interval of their median is tighter than `tight`, at most `max_repeats`.
@@ -142,7 +142,7 @@ def half_width(costs: Sequence[float]) -> float:
 def spread(costs: Sequence[float]) -> float:
     """Divide the slow ones of these costs by the fast ones; 1 for one cost, or none.
 
-    Of four or more, a quarter at each end is left out, so that a rare interruption does not count.
+    If there are four or more, a quarter at each end is left out, so that a rare interruption does not count.
     """
     ordered = sorted(costs)
     left_out = len(ordered) // 4

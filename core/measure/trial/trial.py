@@ -49,7 +49,9 @@ class CandidateArrays:
     _flush: CacheFlush | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self._guarded = tuple(GuardedArray(spec.shape, spec.dtype) for spec in self.bench.args)
+        self._guarded = tuple(
+            GuardedArray(spec.shape, spec.dtype, aligned=self.bench.aligned) for spec in self.bench.args
+        )
         self.arrays = tuple(guarded.array for guarded in self._guarded)
         self.use(self.bench.values)
 

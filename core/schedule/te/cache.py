@@ -152,7 +152,7 @@ class CacheRewrites(TEScheduleBase):
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How a cached operation stores what it computes: an axis for each of `loops`.
+    """The layout of a cached operation's result: an axis for each of `loops`.
 
     `places` are the indices of an element in terms of the operation's own axes, `values` these axes in terms of the
     new ones, where the conditions hold; beyond is padding.

@@ -1,6 +1,6 @@
 """`Stage`: one operation of a TE schedule.
 
-The methods are functions in one module a family (`stage_loops`, `stage_kinds` ...), each beside its replay.
+The methods are functions, a module for each family (`stage_loops`, `stage_kinds` ...), which also has their replays.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class CheckedMeasurer:
         return self._called(self._measurer.wait_until_quiet, "in wait_until_quiet()")
 
     def beside(self) -> AbstractContextManager[None] | None:
-        """Give the context for work beside measurements; None where no work may be done."""
+        """Return the context for work during measurements; None if no work may be done."""
         given = self._called(self._measurer.beside, "in beside()")
         return None if given is None else self._inside(given, "in beside()")
 

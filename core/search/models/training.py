@@ -93,7 +93,7 @@ def rank_and_speed(costs: Floats) -> Floats:
 def standardised_logs(costs: Floats) -> Floats:
     """Standardise logarithms of the costs (seconds, infinite for a failure): the lower, the better; shape (n,).
 
-    A failure counts as the slowest that ran, so that it need not stand out where everything around it is slow.
+    A failure counts as the slowest that ran, so that it does not stand out among slow ones.
     """
     ran = np.isfinite(costs)
     if not ran.any():

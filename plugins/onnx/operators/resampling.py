@@ -39,7 +39,7 @@ class Coordinates:
 
     @property
     def changes(self) -> bool:
-        """Whether outputs differ from the inputs in their places."""
+        """True if outputs are not the inputs in their places."""
         return self.slope != 1 or bool(self.offset) or self.count != self.extent
 
     @property
