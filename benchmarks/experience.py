@@ -173,7 +173,7 @@ CONFIGS, LIKED, PASSES = 70, 40, 1
 ROWS = 500
 """The largest number of configurations that are taken from a recorded space."""
 
-MODELS, ROUNDS, DEPTH, SHARE = 5, 100, 6, 0.75
+MODELS, ROUNDS, DEPTH, SHARE = 5, 160, 6, 0.75
 """The models of predictions, the trees of each and their depth, and its share of the workloads."""
 
 PARAMETERS: dict[str, Any] = {

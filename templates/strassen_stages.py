@@ -24,7 +24,7 @@ _LINE = 64  # bytes
 
 
 @dataclass(frozen=True)
-class Stages:
+class StrassenStages:
     """The stages to the result; `column_max` is None where the weights were packed ahead."""
 
     row_max: te.Tensor
@@ -38,7 +38,7 @@ class Stages:
 # Computation -------------------------------------------------------------------------------------------------------
 
 
-def compute(h: Strassen, a: te.Tensor, b: te.Tensor) -> Stages:
+def compute(h: Strassen, a: te.Tensor, b: te.Tensor) -> StrassenStages:
     """Return C from products of sums of A, and of sums of B: computed here, or packed ahead."""
     p, lanes = h.product, h.product.lanes
     row_max, left = _left(h, a)
@@ -59,7 +59,7 @@ def compute(h: Strassen, a: te.Tensor, b: te.Tensor) -> Stages:
         # The product of both scales may overflow, and so may the product with the larger one.
         return found * te.minimum(row, column) * te.maximum(row, column)
 
-    return Stages(row_max, left, column_max, right, products, te.compute(p.shape, element, name="C"))
+    return StrassenStages(row_max, left, column_max, right, products, te.compute(p.shape, element, name="C"))
 
 
 def _left(h: Strassen, a: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
@@ -113,7 +113,7 @@ def _within(value: te.Expr, *places: tuple[te.Expr, int]) -> te.Expr:
 # Schedule ----------------------------------------------------------------------------------------------------------
 
 
-def schedule(cfg: pb.TemplateConfig, h: Strassen, stages: Stages) -> te.TESchedule:
+def schedule(cfg: pb.TemplateConfig, h: Strassen, stages: StrassenStages) -> te.TESchedule:
     """Return the schedule that the configuration describes."""
     s = te.create_schedule(stages.out.op)
     sums = s.cache_write(stages.products, "local")
@@ -141,7 +141,7 @@ def _schedule_out(cfg: pb.TemplateConfig, s: te.TESchedule, h: Strassen, c: te.T
     return block, columns
 
 
-def _schedule_left(s: te.TESchedule, h: Strassen, stages: Stages, at: tuple[te.Stage, te.IterVar]) -> None:
+def _schedule_left(s: te.TESchedule, h: Strassen, stages: StrassenStages, at: tuple[te.Stage, te.IterVar]) -> None:
     """Compute the sums of a block pair by pair of rows, a vector at a time."""
     lanes, left = h.product.lanes, s[stages.left]
     left.compute_at(*at)

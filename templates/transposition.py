@@ -36,7 +36,7 @@ _MOVE = 16
 
 
 @dataclass(frozen=True)
-class Run:
+class JoinedAxes:
     """Neighbouring axes of the output that all inputs walk through as if they were one.
 
     Attributes:
@@ -62,7 +62,7 @@ class Crossing:
     """
 
     out: ComputeOp
-    runs: tuple[Run, ...]
+    runs: tuple[JoinedAxes, ...]
     down: int
 
 
@@ -101,17 +101,17 @@ def crossing_of(tensors: Sequence[Tensor]) -> Crossing:
     return Crossing(out, runs, max(downs, key=lambda n: runs[n].extent))
 
 
-def _runs(out: ComputeOp, indices: Sequence[Linear]) -> Iterator[Run]:
+def _runs(out: ComputeOp, indices: Sequence[Linear]) -> Iterator[JoinedAxes]:
     """Yield the runs of the output's axes, the first ones first."""
-    runs: list[Run] = []
+    runs: list[JoinedAxes] = []
     for number, axis in reversed(list(enumerate(out.axis))):
         steps = tuple(index.coefficient(axis) for index in indices)
-        last = runs[-1] if runs else Run(number + 1, number + 1, 1, ())
+        last = runs[-1] if runs else JoinedAxes(number + 1, number + 1, 1, ())
         if axis.extent == 1 or last.extent == 1 or steps == tuple(n * last.extent for n in last.steps):
             kept = steps if last.extent == 1 else last.steps
-            runs[-1:] = [Run(number, last.stop, axis.extent * last.extent, kept)]
+            runs[-1:] = [JoinedAxes(number, last.stop, axis.extent * last.extent, kept)]
         else:
-            runs.append(Run(number, number + 1, axis.extent, steps))
+            runs.append(JoinedAxes(number, number + 1, axis.extent, steps))
     yield from reversed(runs)
 
 

@@ -43,7 +43,7 @@ class Filters:
 
 
 @dataclass(frozen=True)
-class Stages:
+class WinogradStages:
     """The stages from the copy of the inputs to the result; a half is what one of the two passes gives."""
 
     copied: te.Tensor
@@ -59,7 +59,7 @@ class Stages:
 # Computation -------------------------------------------------------------------------------------------------------
 
 
-def compute(cfg: pb.TemplateConfig, w: Winograd, data: te.Tensor, weight: te.Tensor) -> Stages:
+def compute(cfg: pb.TemplateConfig, w: Winograd, data: te.Tensor, weight: te.Tensor) -> WinogradStages:
     """Return the result from sums of products of transformed inputs and filters."""
     conv, n, dtype = w.conv, w.size, w.conv.dtype
     t = w.transforms
@@ -105,7 +105,7 @@ def compute(cfg: pb.TemplateConfig, w: Winograd, data: te.Tensor, weight: te.Ten
         return tiles(image, o // conv.lanes, y, x, o % conv.lanes)
 
     out = te.compute(conv.out_shape, output, name="C")
-    return Stages(copied, data_half, transformed, filters, products, out_half, tiles, out)
+    return WinogradStages(copied, data_half, transformed, filters, products, out_half, tiles, out)
 
 
 def _copied(cfg: pb.TemplateConfig, w: Winograd, data: te.Tensor) -> te.Tensor:
@@ -160,7 +160,7 @@ def _filters(w: Winograd, weight: te.Tensor) -> Filters:
 # Schedule ----------------------------------------------------------------------------------------------------------
 
 
-def schedule(cfg: pb.TemplateConfig, w: Winograd, stages: Stages) -> te.TESchedule:
+def schedule(cfg: pb.TemplateConfig, w: Winograd, stages: WinogradStages) -> te.TESchedule:
     """Return the schedule that the configuration describes."""
     s = te.create_schedule(stages.out.op)
     sums = s.cache_write(stages.products, "local")
@@ -174,7 +174,7 @@ def schedule(cfg: pb.TemplateConfig, w: Winograd, stages: Stages) -> te.TESchedu
 
 
 def _schedule_out(
-    cfg: pb.TemplateConfig, s: te.TESchedule, w: Winograd, stages: Stages
+    cfg: pb.TemplateConfig, s: te.TESchedule, w: Winograd, stages: WinogradStages
 ) -> tuple[te.IterVar, te.IterVar]:
     """Store tile by tile what the output transform gives; return the loops over blocks of tiles and of channels."""
     conv, out = w.conv, s[stages.out]
@@ -212,7 +212,7 @@ def _schedule_tiles(cfg: pb.TemplateConfig, tiles: te.Stage, w: Winograd) -> Pla
     return tiles, xt
 
 
-def _schedule_data(cfg: pb.TemplateConfig, s: te.TESchedule, w: Winograd, stages: Stages) -> None:
+def _schedule_data(cfg: pb.TemplateConfig, s: te.TESchedule, w: Winograd, stages: WinogradStages) -> None:
     """Transform tile by tile, a block of channels at a time."""
     lanes, data = w.conv.lanes, s[stages.data]
     a, b, p, c = data.op.axis

@@ -1,6 +1,6 @@
 """Grid search: every configuration in the order of its index. For small spaces and for debugging templates.
 
-Of ranges it takes the ends and the middle first, then finer and finer grids.
+In ranges it takes the ends and the middle first, then finer and finer grids.
 """
 
 from __future__ import annotations

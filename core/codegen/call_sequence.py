@@ -17,31 +17,31 @@ WORKSPACE, CONSTANTS = "workspace", "constants"
 """The areas of memory besides the arguments, which are areas `a0`, `a1`, ..."""
 
 
-class Place(NamedTuple):
+class AreaOffset(NamedTuple):
     """A place in memory: so many bytes behind the beginning of an area."""
 
     area: str
     offset: int = 0
 
 
-def argument(number: int) -> Place:
+def argument(number: int) -> AreaOffset:
     """Return the place of an argument of the sequence."""
-    return Place(f"a{number}")
+    return AreaOffset(f"a{number}")
 
 
 class Call(NamedTuple):
     """A call of a kernel with the places of its arguments, and that of its workspace if it needs one."""
 
     kernel: int
-    arguments: tuple[Place, ...]
-    workspace: Place | None = None
+    arguments: tuple[AreaOffset, ...]
+    workspace: AreaOffset | None = None
 
 
 class Copy(NamedTuple):
     """A copy of bytes."""
 
-    target: Place
-    source: Place
+    target: AreaOffset
+    source: AreaOffset
     nbytes: int
 
 

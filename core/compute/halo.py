@@ -33,7 +33,7 @@ class Line(NamedTuple):
     held: tuple[int, ...]
 
 
-class Run(NamedTuple):
+class StridedRun(NamedTuple):
     """Positions of a line that walk through the source in constant steps."""
 
     place: int
@@ -91,7 +91,7 @@ class Halo:
         """True if some elements are `fill`."""
         return any(_OUTSIDE in line.held for line in self.lines)
 
-    def pieces(self) -> list[tuple[Run, ...]] | None:
+    def pieces(self) -> list[tuple[StridedRun, ...]] | None:
         """Cut it into boxes that are views of the source: a run for each dimension; None where they are too many."""
         runs = [_runs(line.held) for line in self.lines]
         return list(product(*runs)) if prod(map(len, runs)) <= _MOST_PIECES else None
@@ -155,9 +155,9 @@ def _in_place(form: Linear, line: Line) -> tuple[Linear, Line]:
     return Linear(form.terms, form.const + moved), Line(line.first + moved, line.held)
 
 
-def _runs(held: Sequence[int]) -> list[Run]:
+def _runs(held: Sequence[int]) -> list[StridedRun]:
     """Cut a line into as few runs as it has, without those outside."""
-    runs, place = list[Run](), 0
+    runs, place = list[StridedRun](), 0
     while place < len(held):
         if held[place] < 0:
             place += 1
@@ -166,7 +166,7 @@ def _runs(held: Sequence[int]) -> list[Run]:
         step = held[end] - held[place] if end < len(held) and held[end] >= 0 else 0
         while end < len(held) and held[end] >= 0 and held[end] - held[end - 1] == step:
             end += 1
-        runs.append(Run(place, end - place, held[place], step))
+        runs.append(StridedRun(place, end - place, held[place], step))
         place = end
     return runs
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from pegbox.compute.graph import post_order
 from pegbox.compute.numpy_statement import (
     UFUNCS,
+    Destination,
     NoNumpyProgram,
-    Place,
     StatementWriter,
     Storage,
     check_array,
@@ -268,12 +268,12 @@ class _ProgramWriter(StatementWriter):
         shape = tuple(grid.only(group).size for group in groups)
         return f"{text}.reshape({shape if shape[0] > 1 else shape[1:]})"
 
-    def _place(self, tensor: Tensor, grid: Grid) -> Place:
+    def _place(self, tensor: Tensor, grid: Grid) -> Destination:
         """Return the place that a tensor is written to, where digits of one variable are side by side."""
         held = self.storages[tensor.buffer]
         by_axis: dict[Var, int] = dict(zip(tensor.op.axis, held.strides, strict=True))
         steps = {v: by_axis[of] * step for v in grid.variables for of, step in [self.digits[v]]}
-        return Place(held.name, held.offset, steps)
+        return Destination(held.name, held.offset, steps)
 
 
 def _check(op: Operation) -> None:

@@ -59,7 +59,7 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class Place:
+class Destination:
     """The place that a grid is written to: the offset of the point where all variables are 0, and their steps."""
 
     name: str
@@ -80,7 +80,7 @@ class StatementWriter:
     """The text of each part of the statement that is being written, with its symbol."""
     shared: int = 0
 
-    def fill(self, place: Place, expr: Expr, grid: Grid, dtype: str) -> None:
+    def fill(self, place: Destination, expr: Expr, grid: Grid, dtype: str) -> None:
         """Write a value to all points of a grid: a choice by indices box by box, as a person fills borders."""
         if isinstance(expr, Select) and reads_nothing(expr.cond) and (found := side_with_box(expr, grid)) is not None:
             box, inside, outside = found
@@ -154,7 +154,7 @@ class StatementWriter:
         firsts = {v: first for v, (first, _) in zip(own.variables, own.ranges, strict=True)}
         buffer = Buffer("part", own.shape, expr.dtype)
         name = self.allocate(buffer, tuple(steps.values()))
-        self.fill(Place(name, -sum(firsts[v] * steps[v] for v in steps), steps), expr, own, expr.dtype)
+        self.fill(Destination(name, -sum(firsts[v] * steps[v] for v in steps), steps), expr, own, expr.dtype)
         return Load(buffer, tuple(Linear({v: 1}, -first).to_expr() for v, first in firsts.items()))
 
     def _halo(self, halo: Halo) -> Buffer:
@@ -266,7 +266,7 @@ class StatementWriter:
         offset = held.offset + sum(at * stride for at, stride in zip(origin, held.strides, strict=True))
         return Storage(held.name, tuple(steps.values()), offset)
 
-    def target(self, place: Place, grid: Grid) -> str:
+    def target(self, place: Destination, grid: Grid) -> str:
         """Return the view through which the points of a grid are written, with a dimension for each variable."""
         steps = tuple(place.steps[v] for v in grid.variables)
         offset = place.offset + sum(first * step for (first, _), step in zip(grid.ranges, steps, strict=True))

@@ -15,9 +15,10 @@ from pegbox.expr.visit import rewrite
 def simplify(expr: Expr, ranges: Ranges) -> Expr:
     """Simplify an expression for values of its variables within `ranges` (variables without a range: any value).
 
-    int64 arithmetic ends in canonical linear form, which is right also where it wraps around. What does not commute
-    with wrapping is done only where the ranges prove that nothing wraps: `//` and `%` by constants vanish, minima,
-    maxima and comparisons are decided, and comparisons get their variables on the left and a constant on the right.
+    int64 arithmetic ends in canonical linear form, which is right also where it wraps around. Steps that do not
+    commute with wrapping are taken only where the ranges prove that nothing wraps: `//` and `%` by constants vanish,
+    minima, maxima and comparisons are decided, and comparisons get their variables on the left and a constant on the
+    right.
     """
 
     def leaf(e: Expr) -> Expr | None:

@@ -31,7 +31,7 @@ class TraceRecorder:
 
     def __init__(self, graph: NumberGraph, values: Mapping[int, int] | None = None) -> None:
         self.graph = graph
-        # Of the nodes, in the configuration of the run.
+        # The values of the nodes in the configuration of the run.
         self._values: Mapping[int, int] = {} if values is None else values
         self.guards: dict[int, int] = {}  # node: the value it had, in the order of asking
         self.open = True

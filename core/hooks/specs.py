@@ -102,8 +102,8 @@ def pegbox_register_workloads() -> Mapping[str, Callable[..., Any] | str]:
 def pegbox_register_space_generators() -> Mapping[str, Callable[..., SpaceGenerator] | str]:
     """Space generators by name, for `create_task(workload, space=NAME)`. Called when any name is first looked up.
 
-    The object is a factory, called with the options that the user wrote after the name (`space="NAME:depth=3"`). What
-    it makes is called as `generator(tensors, target)` with the arguments of a kernel, and gives the body of a template:
+    The object is a factory, called with the options that the user wrote after the name (`space="NAME:depth=3"`). The
+    result is called as `generator(tensors, target)` with the arguments of a kernel, and gives the body of a template:
     a function of `cfg` that declares knobs and applies them (`pegbox.task.workload.SpaceGenerator`). Where the factory
     is a class that keeps its options as attributes, an object of it is called as the text that makes it.
     """
@@ -115,7 +115,7 @@ def pegbox_register_sketch_rules() -> Mapping[str, Callable[[], object] | str]:
     """Rules of the space generator `sketch` by name. Called when any name is first looked up.
 
     The object is a factory without arguments, of a rule that is asked before the built-in ones, in the order of the
-    names. What a rule is, the generator says (`pegbox.plugins.sketch.Rule`).
+    names (`pegbox.plugins.sketch.Rule` describes a rule).
     """
     raise NotImplementedError
 

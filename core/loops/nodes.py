@@ -207,7 +207,7 @@ class Function:
         """Return the loops around the statement of a stage or block, outermost first: (name, extent, kind).
 
         Loops of one iteration are not there once a program is lowered; where lowering has cut it into a main part and
-        tails, they are those of the main part. Of a reduction, the update counts.
+        tails, they are those of the main part. For a reduction, they are those of the update.
 
         Args:
             init: the statement that starts the elements of a reduction, instead; so does the name "C_init".

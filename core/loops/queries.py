@@ -40,7 +40,7 @@ def loops_around(func: Function, name: str, *, init: bool = False) -> list[Loop]
     stores = [p for p in plain if any(buffer.name in buffers for buffer in written_below(p[-1]))]
     if not stores:
         raise _unknown(func, name, [*origins, *blocks])
-    # Of a reduction, its update counts, unless its init is asked for; a block NAME_init has nothing else.
+    # A reduction is its update, unless its init is asked for; a block NAME_init has nothing else.
     updates = [p for p in stores if written_below(p[-1]).keys() & read_below(p[-1]).keys()]
     starts = [p for p in stores if not any(p is update for update in updates)]
     if init and not (starts and updates):

@@ -166,7 +166,7 @@ class _Verifier:
             case Load(buffer, indices):
                 self.access(buffer, indices, expr.box, sure)
             case Select() | Logic():
-                # Of these, not every part is evaluated.
+                # Not every part of these is evaluated.
                 for part in operands(expr):
                     self.expr(part, False)
             case _:

@@ -101,7 +101,7 @@ class Latency:
     def candidates(self, seconds: Sequence[float]) -> list[list[int]]:
         """List the variants of each model that are timed as a whole: the chosen one, and the best of the others.
 
-        Of the others none that is far behind takes part, nor one with an unknown task.
+        Others that are far behind, or have an unknown task, take no part.
         """
         found = []
         for number, each in zip(self.chosen(seconds), self.variants, strict=True):

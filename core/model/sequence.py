@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from math import prod
 
-from pegbox.codegen.call_sequence import CONSTANTS, WORKSPACE, Call, CallSequence, Copy, Place, Step, argument
+from pegbox.codegen.call_sequence import CONSTANTS, WORKSPACE, AreaOffset, Call, CallSequence, Copy, Step, argument
 from pegbox.codegen.compiled import ArgSpec, CompiledProgram
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import GraphError
@@ -49,7 +49,7 @@ class _Planner:
         self._stored = _stored(graph)
         self._constants = Constants()
         self._kernels: dict[tuple[bytes, str], tuple[int, CompiledProgram]] = {}
-        self._places: dict[Value, Place] = {}
+        self._places: dict[Value, AreaOffset] = {}
 
     def planned(self) -> tuple[CallSequence, Arena]:
         graph = self._graph
@@ -73,7 +73,7 @@ class _Planner:
         )  # fmt: skip
         return sequence, arena
 
-    def _arena(self) -> tuple[Arena, list[Place | None]]:
+    def _arena(self) -> tuple[Arena, list[AreaOffset | None]]:
         """Plan the arena; give the values places in it, and return those of the kernels' workspaces."""
         last: dict[Value, int] = {}
         for step, selection in enumerate(self._calls):
@@ -89,15 +89,15 @@ class _Planner:
                 if value not in self._places:
                     blocks[value] = Block(value_bytes(value), step, last[value])
         arena = plan_memory([*blocks.values()])
-        workspaces: list[Place | None] = [None] * len(self._calls)
+        workspaces: list[AreaOffset | None] = [None] * len(self._calls)
         for owner, offset in zip(blocks, arena.offsets, strict=True):
             if isinstance(owner, Value):
-                self._places[owner] = Place(WORKSPACE, offset)
+                self._places[owner] = AreaOffset(WORKSPACE, offset)
             else:
-                workspaces[owner] = Place(WORKSPACE, offset)
+                workspaces[owner] = AreaOffset(WORKSPACE, offset)
         return arena, workspaces
 
-    def _call(self, selection: Selection, workspace: Place | None) -> Call:
+    def _call(self, selection: Selection, workspace: AreaOffset | None) -> Call:
         program, task, arguments = selection.program, selection.node_task.task, selection.node_task.arguments
         key = program.object_code, program.name
         number, _ = self._kernels.setdefault(key, (len(self._kernels), program))
@@ -106,7 +106,7 @@ class _Planner:
             raise GraphError(f"{name}: its kernel takes {len(program.args)} arrays; its task gives {len(arguments)}")
         return Call(number, tuple(map(self._argument, repeat(task), arguments, program.args)), workspace)
 
-    def _argument(self, task: Task, given: Argument, spec: ArgSpec) -> Place:
+    def _argument(self, task: Task, given: Argument, spec: ArgSpec) -> AreaOffset:
         value = given.value
         array = self._constant(value)
         if array is None:
@@ -116,13 +116,13 @@ class _Planner:
         packed = array if given.pack is None else given.pack(task, array)
         if packed.nbytes != spec.nbytes:
             raise GraphError(f"the constant {value} has {packed.nbytes} bytes for a kernel that takes {spec}")
-        return Place(CONSTANTS, self._constants.add(packed))
+        return AreaOffset(CONSTANTS, self._constants.add(packed))
 
-    def _place(self, value: Value) -> Place:
+    def _place(self, value: Value) -> AreaOffset:
         """Find the place of a value that is no constant."""
         whole, offset = self._stored[value]
         area, start = self._places[whole]
-        return Place(area, start + offset)
+        return AreaOffset(area, start + offset)
 
     def _constant(self, value: Value) -> Array | None:
         """Return the array of a value that is a constant, or a view of one."""
@@ -137,7 +137,7 @@ class _Planner:
         graph = self._graph
         for number, value in enumerate(graph.outputs, len(graph.inputs)):
             array = self._constant(value)
-            source = self._place(value) if array is None else Place(CONSTANTS, self._constants.add(array))
+            source = self._place(value) if array is None else AreaOffset(CONSTANTS, self._constants.add(array))
             if source != argument(number):
                 yield Copy(argument(number), source, value_bytes(value))
 

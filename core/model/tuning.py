@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +19,7 @@ from pegbox.model.index_inputs import index_inputs
 from pegbox.model.latency import Latency
 from pegbox.model.memory import bytes_between_calls
 from pegbox.model.model import Model, ModelLike, as_models, machine_of
-from pegbox.model.model_task import model_tasks
+from pegbox.model.model_task import ModelTask, model_tasks
 from pegbox.model.node_task import NodeTask
 from pegbox.model.result import ModelResult
 from pegbox.model.selection import Knowledge
@@ -31,7 +32,7 @@ from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.proposals import first_fault
 from pegbox.search.models.prediction import predicted_configs
 from pegbox.search.protocols import TunerFactory
-from pegbox.search.task_scheduler import TaskScheduler
+from pegbox.search.task_scheduler import OnRound, TaskScheduler
 from pegbox.space import Config
 from pegbox.task.task import Task
 
@@ -93,8 +94,8 @@ def tune_model(
         raise ArgumentError("tune_model: no limit; give budget='10m', trials=..., or both")
     listed = as_models(models)
     variants = [list(model.variants.values()) for model in listed]
-    first, *others = zip_longest(*variants)  # the tasks of the first variants are searched first
-    graphs = [graph for each in (first, *others) for graph in each if graph is not None]
+    # The tasks of the first variants are searched first.
+    graphs = [graph for each in zip_longest(*variants) for graph in each if graph is not None]
     machine = machine_of(target, num_threads)
     tasks = model_tasks(graphs, machine)
     journal = Journal(records) if isinstance(records, str | os.PathLike) else records
@@ -109,8 +110,7 @@ def tune_model(
     scheduler = TaskScheduler(searched, tuner=tuner, seed=seed, records=records, resume=records is not None)
     for each, can_wait in zip(scheduler.progress, latency.of_other_variants, strict=True):
         each.can_wait = can_wait
-    shown = model_progress(tasks, latency) if progress else None
-    try:
+    with _shown_rounds(tasks, latency, progress=progress) as on_round:
         reason = scheduler.search(
             make_allocation(allocation, latency),
             trials=trials,
@@ -118,15 +118,12 @@ def tune_model(
             first=lambda number: _first(scheduler.tasks[number], knowledge),
             task_options=lambda number: task_options[number],
             callbacks=callbacks,
-            on_round=shown.on_round if shown is not None else lambda *_: None,
+            on_round=on_round,
             runner=runner,
             timeout=timeout,
             measure_options=measure_options,
             store=kept,
         )
-    finally:
-        if shown is not None:
-            shown.close()
 
     if reason != "interrupted" and any(each.trials for each in scheduler.sessions.values()):
         FinalRounds(tasks, latency, scheduler, choices, journal, kept).run()
@@ -135,6 +132,16 @@ def tune_model(
     found = History([record for each in held for record in each], source="this search")
     whole = tuple(each.seconds for each in choices)
     return ModelResult(tuple(listed), reason, tuple(tasks), held, latency, Knowledge.of(found, kept), whole)
+
+
+@contextlib.contextmanager
+def _shown_rounds(tasks: Sequence[ModelTask], latency: Latency, *, progress: bool) -> Iterator[OnRound]:
+    """Give the function that shows a round of the search, if there is to be progress."""
+    if not progress:
+        yield lambda *_: None
+        return
+    with contextlib.closing(model_progress(tasks, latency)) as shown:
+        yield shown.on_round
 
 
 def _task_options(

@@ -28,7 +28,7 @@ def as_array(where: str, value: Any) -> Array:
         where: the place of the value, which begins messages.
 
     Raises:
-        ArgumentError: it is no array, or one whose memory NumPy cannot use.
+        ArgumentError: it is not an array, or NumPy cannot use its memory.
     """
     array = value if isinstance(value, np.ndarray) else _from_other(where, value)
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):  # loads numpy.ma
@@ -76,7 +76,7 @@ def contiguous(array: Array) -> Array:
 def like(first: Any, output: Array) -> Any:
     """Return the output as an array of the library that another array is from, in the memory that it has.
 
-    Of a library that makes no arrays of others', it stays NumPy's.
+    It stays NumPy's if the library cannot make an array of it.
     """
     if isinstance(first, np.ndarray):
         return output

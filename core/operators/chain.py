@@ -54,7 +54,7 @@ class KernelChain:
         call_by(otherwise)
 
     def find(self, arrays: Sequence[Any]) -> Entry | None:
-        """Find the kernel for inputs of these kinds; None for a new shape, and for what is no array of NumPy's."""
+        """Find the kernel for inputs of these kinds; None for a new shape, or for arrays that are not NumPy's."""
         try:
             return self._entries.get(tuple(map(_signature, arrays)))
         except (AttributeError, TypeError):

@@ -137,7 +137,7 @@ class Operator(OwnCall):
         the array as it is.
 
         Raises:
-            ArgumentError: it is no array.
+            ArgumentError: it is not an array.
         """
         plain = as_array(f"{self._library.label}.pack(): the array", array)
         return PackedOperand(contiguous(plain), repr(self))

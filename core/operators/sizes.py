@@ -224,7 +224,7 @@ class SizeSolver:
 
     @cached_property
     def _extents(self) -> tuple[tuple[InputExtent, ...], ...]:
-        """All extents, those that are no argument from changes of one argument at a time."""
+        """All extents; those that are not arguments are found by changes of one argument at a time."""
         point, inputs = self._points[0]
         open_ = [extent is None for row in self._direct for extent in row]
         slopes = {name: list(self._slopes(point, name)) for name in self._unknown} if any(open_) else {}

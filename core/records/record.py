@@ -168,9 +168,10 @@ class Record:
 
     @property
     def choices(self) -> Mapping[str, Any]:
-        """The config as `ConfigSpace.from_json` takes it. AutoTVM counts some knobs' values in another order.
+        """The config as `ConfigSpace.from_json` takes it.
 
-        Of its lines the choices alone count, therefore, which have to be values of the knobs that a space has.
+        AutoTVM numbers some knobs' values in another order. So only the choices in its lines count, and these must be
+        values of the space's knobs.
         """
         return {"entity": self.config["entity"]} if self.tool else self.config
 

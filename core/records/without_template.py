@@ -1,6 +1,6 @@
 """Records without their template: a recorded space of the knobs alone, made from the choices that the records name.
 
-A template changes, and a recorded space of the old one can no longer be checked against it. What was measured is still
+A template changes, and a recorded space of the old one can no longer be checked against it. The measurements are still
 a problem for tuners that learn from knobs.
 """
 

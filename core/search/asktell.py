@@ -66,9 +66,9 @@ def create_tuner(
 class AskTell:
     """A tuner with checks on both sides: of its proposals, and of the calls.
 
-    All reported results are kept, also where the tuner fails: `trials` has them in their order. Of a configuration that
-    is reported again the latest result counts. `flop` (per call) turns seconds into GFLOP/s,
-    `bytes_moved` into GB/s where there is no arithmetic.
+    All reported results are kept, also where the tuner fails: `trials` has them in their order. If a configuration is
+    reported again, the latest result counts. `flop` (per call) turns seconds into GFLOP/s, `bytes_moved` into GB/s
+    where there is no arithmetic.
     """
 
     def __init__(

@@ -20,9 +20,9 @@ Program: TypeAlias = Callable[[Config], str | None]
 
 
 def duplicate_values(space: ConfigSpace, program: Program, *, values: int) -> Iterator[str]:
-    """Pairs of values of one knob that make one program, whatever the other knobs are.
+    """Yield pairs of values of one knob that make one program, whatever the other knobs are.
 
-    Of a knob with more than `values` values so many are compared, drawn at random: it takes a program for each.
+    If a knob has more values, `values` of them are compared, drawn at random: it takes a program for each.
     """
     rng = np.random.default_rng(3)
     rows = space.sample(_ROWS, np.random.default_rng(2))

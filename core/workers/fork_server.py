@@ -38,7 +38,7 @@ def main(warm: str = "") -> NoReturn:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     if warm:
         importlib.import_module(warm).warm_up()
-    # What is there now stays: a collection in a worker would only copy the pages that all of them share.
+    # The present objects stay: a collection in a worker would only copy the pages that all workers share.
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, _collect)

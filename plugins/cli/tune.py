@@ -188,7 +188,7 @@ def _next_commands(namespace: argparse.Namespace, result: TuneResult, records: P
         yield f"{_resuming(namespace)}   (goes on)"
     if result.goes_on:
         yield f"{shlex.join(_with_trials(namespace, 2 * len(result.all_trials)))}   (slower than NumPy: more trials)"
-    # Of records from an emulator there is no best: neither command takes them.
+    # Neither command takes a best from records of an emulator.
     chosen = ["--config", str(result.best.config.index)] if result.emulated else ["--records", str(records)]
     yield shlex.join(["pegbox", "build", *task, *chosen, "--out", "kernel.so"])
     if namespace.html is None and namespace.plot is None:

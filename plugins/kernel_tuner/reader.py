@@ -38,8 +38,8 @@ class KernelTunerReader:
         of both where both ran, else the later result.
 
         Args:
-            objective: the quantity to minimise, by its name in the file; by default the time of the kernel. Of a rate,
-                such as "GFLOP/s", the reciprocal is minimised.
+            objective: the quantity to minimise, by its name in the file; by default the time of the kernel. For a
+                rate, such as "GFLOP/s", the reciprocal is minimised.
 
         Raises:
             RecordError: the file cannot be read, has none of these formats, has no such objective, or nothing ran.

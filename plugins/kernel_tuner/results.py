@@ -23,7 +23,7 @@ _FLOP_SPREAD = 0.01
 class Results:
     """The conversion of a table's entries to results for one objective.
 
-    Of a rate ("GFLOP/s", "GB/s") the cost is the reciprocal. `flop` is the work of one call, if the file has times and
+    The cost of a rate ("GFLOP/s", "GB/s") is its reciprocal. `flop` is the work of one call, if the file has times and
     GFLOP/s that agree on it.
 
     Raises:

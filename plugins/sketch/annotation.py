@@ -16,7 +16,7 @@ from pegbox.plugins.sketch.register_tile import keep_in_registers
 from pegbox.plugins.sketch.scan_rows import scan_of, shared_loops
 from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.steps import Choice, Name, OptionValue, SketchKnob, SketchStep, compute_at, stage_call
-from pegbox.plugins.sketch.tiles import Place
+from pegbox.plugins.sketch.tiles import PlaceKnob
 
 UNROLL = (0, 16, 64, 512)
 ROOT = "root"
@@ -103,7 +103,7 @@ def _known(extents: Iterable[Extent | int | None]) -> tuple[Extent | int, ...]:
     return tuple(extent for extent in known if extent is not None and extent != 1)
 
 
-def _place(state: State, name: str, *, once: bool) -> Place | None:
+def _place(state: State, name: str, *, once: bool) -> PlaceKnob | None:
     """Return the single consumer of a stage at the root, and the loops of it that the stage may be computed in.
 
     Args:
@@ -117,7 +117,7 @@ def _place(state: State, name: str, *, once: bool) -> Place | None:
     inside = *(each for each, _ in state.attached(name)), *(p.stage for p in state.places if p.consumer == name)
     if once and loops and any(each in state.tiles for each in (name, *inside)):
         loops = list(takewhile(_indices_of(state, name, consumers[0]).__contains__, loops))
-    return Place(f"{name}_at", name, consumers[0], tuple(loops)) if loops else None
+    return PlaceKnob(f"{name}_at", name, consumers[0], tuple(loops)) if loops else None
 
 
 def _indices_of(state: State, name: str, consumer: str) -> set[str]:
@@ -162,9 +162,9 @@ def _share(state: State, name: str, loops: Sequence[str]) -> None:
 
 
 def _shared(
-    name: str, loops: Sequence[str], fused: str, fixed: dict[str, str], places: Sequence[Place]
+    name: str, loops: Sequence[str], fused: str, fixed: dict[str, str], places: Sequence[PlaceKnob]
 ) -> list[SketchStep]:
-    """Fuse loops and share them. What was computed in one that is gone is computed in the fused one."""
+    """Fuse loops and share them. Stages that were computed in a loop that is gone are computed in the fused one."""
     if len(loops) == 1:
         return [stage_call(name, "parallel", Name(loops[0]))]
     steps: list[SketchStep] = [

@@ -12,7 +12,7 @@ from pegbox.expr import Var, free_vars
 from pegbox.plugins.sketch.analysis import loads_of, panel_axis
 from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.steps import Axes, Name, SketchStep, stage_call
-from pegbox.plugins.sketch.tiles import Place
+from pegbox.plugins.sketch.tiles import PlaceKnob
 
 AS_IT_LIES = "no"
 
@@ -38,7 +38,7 @@ def pack_operands(state: State, name: str, lanes: int) -> None:
         order = _order(state, name, operand)
         arguments = Name(operand), "global", (Name(name),)
         read = stage_call(None, "cache_read", *arguments, results=(copy,), order=order)
-        place = Place(f"{name}_{operand}_pack", copy, name, tuple(places))
+        place = PlaceKnob(f"{name}_{operand}_pack", copy, name, tuple(places))
         elsewhere = AS_IT_LIES if order is None or not places else None
         like = others[n] if len(others) == len(shared) else None
         after = [] if order is None else _by_blocks(state, copy, order, lanes)

@@ -27,7 +27,7 @@ from pegbox.plugins.sketch.steps import (
     compute_at,
     stage_call,
 )
-from pegbox.plugins.sketch.tiles import Place, Tiles
+from pegbox.plugins.sketch.tiles import PlaceKnob, Tiles
 from pegbox.schedule import At, Inline, Root
 from pegbox.te import Stage, create_schedule
 
@@ -59,7 +59,7 @@ class State:
         self.credits: list[tuple[int, str]] = []
         self.limits: list[Limit] = []
         self.tiles: dict[str, Tiles] = {}
-        self.places: list[Place] = []
+        self.places: list[PlaceKnob] = []
         self.caches: dict[str, str] = {}
         self.partials: dict[str, str] = {}
         self._reserved: set[str] = set()
@@ -318,11 +318,11 @@ class State:
 
     def place(
         self,
-        place: Place,
+        place: PlaceKnob,
         elsewhere: str | None,
         before: Sequence[SketchStep],
         after: Sequence[SketchStep] = (),
-        like: Place | None = None,
+        like: PlaceKnob | None = None,
     ) -> None:
         """Let a knob say in which loop of its consumer a stage is computed.
 

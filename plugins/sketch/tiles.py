@@ -38,7 +38,7 @@ class Tiles:
 
 
 @dataclass(frozen=True)
-class Place:
+class PlaceKnob:
     """A knob that says in which loop of its consumer a stage is computed.
 
     Attributes:

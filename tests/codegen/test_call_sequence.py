@@ -13,7 +13,7 @@ from lowered_programs import ONE_CORE, elementwise
 from processors import for_target, on_this_machine
 
 from pegbox.codegen import ArgSpec, Target, compile_program, emit
-from pegbox.codegen.call_sequence import Call, CallSequence, Copy, Place, argument
+from pegbox.codegen.call_sequence import AreaOffset, Call, CallSequence, Copy, argument
 from pegbox.codegen.emitter.call_text import emit_sequence
 from pegbox.codegen.runtime import elf
 from pegbox.codegen.runtime.checked_call import address_of_data, aligned_bytes
@@ -29,9 +29,9 @@ def sequence(target: Target = ONE_CORE) -> CallSequence:
     kernel = compile_program(emit(elementwise("float32", lambda x, y: x + y, size=16), target))
     specs = [ArgSpec(name, (16,), "float32", is_output=name != "x") for name in ("x", "y", "w")]
     steps = (
-        Call(0, (argument(0), Place("constants"), Place("workspace", 64))),
-        Call(0, (Place("workspace", 64), Place("constants"), argument(1))),
-        Copy(argument(2), Place("constants"), WEIGHTS.nbytes),
+        Call(0, (argument(0), AreaOffset("constants"), AreaOffset("workspace", 64))),
+        Call(0, (AreaOffset("workspace", 64), AreaOffset("constants"), argument(1))),
+        Copy(argument(2), AreaOffset("constants"), WEIGHTS.nbytes),
     )
     return CallSequence("both", tuple(specs), (kernel,), steps, WEIGHTS.view(np.uint8), 128, target)
 

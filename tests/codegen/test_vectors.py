@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from guarded_calls import beside_pages, own
 from lowered_programs import (
     ONE_CORE,
     SERIAL,
@@ -115,6 +116,40 @@ def test_masked_lanes_touch_nothing_outside_an_array(stride: int) -> None:
     places = np.arange(lanes) * stride + (a.size + 1 if stride < 0 else -2)
     there = (places >= 0) & (places < a.size)
     np.testing.assert_array_equal(c, np.where(there, places, 0))
+
+
+def same_where_it_exists(dtype: str = "float32", *, first: int = 0) -> Function:
+    """Make c[y, x] = a[y - first], the same for all x, in those of the first lanes for which a has an element."""
+    a, c = Buffer("a", (4,), dtype), Buffer("c", (7, 16), dtype)
+
+    def row(y: Var) -> Stmt:
+        def lane(x: Var) -> Stmt:
+            place = (y - first) * 16 + x
+            return If(logical_and(place >= 0, place < 60), put(c, y, x, get(a, y - first)))
+
+        return seq(loop("z", 16, lambda x: put(c, y, x, const(0, dtype)), VECTORIZED), loop("x", 16, lane, VECTORIZED))
+
+    return function([a, c], [c], loop("y", 7, row))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "float16", "bool"])
+@pytest.mark.parametrize("first", [0, 3])
+def test_an_element_that_all_live_lanes_read_is_loaded_once(dtype: str, first: int) -> None:
+    func = same_where_it_exists(dtype, first=first)
+    check(func)
+    assert "gather" not in emit(func, ONE_CORE).ll
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
+@pytest.mark.parametrize("first", [0, 3])
+def test_an_element_that_no_live_lane_reads_is_not_touched(first: int) -> None:
+    kernel = build(emit(same_where_it_exists(first=first), ONE_CORE))
+    for a in beside_pages(np.arange(1, 5, dtype=np.float32)):
+        c = np.empty((7, 16), np.float32)
+        own(kernel)(a, c)
+        live = np.arange(7)[:, None] * 16 + np.arange(16) - 16 * first
+        expected = np.where((live >= 0) & (live < 60), np.pad(a, (first, 3 - first))[:, None], 0)
+        np.testing.assert_array_equal(c, expected)
 
 
 def test_the_bits_of_each_lane_are_those_of_another_type() -> None:

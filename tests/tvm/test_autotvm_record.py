@@ -103,11 +103,14 @@ def test_the_best_of_each_workload_is_picked(tmp_path: Path) -> None:
 def test_history_best_of_several_files(tmp_path: Path) -> None:
     paths = [logged(tmp_path / "a.log", sample_records(5)[3:]), logged(tmp_path / "b.log", sample_records(3)[1:])]
     task = sample_task()
-    for source in (paths, iter(paths), paths[1], sample_records(5)[1:]):
+    nested = [iter([paths[0]]), (paths[1],), iter(sample_records(3)[2:])]
+    for source in (paths, iter(paths), paths[1], sample_records(5)[1:], iter(nested)):
         found = autotvm.apply_history_best(source).query(task.target, task.workload)
         assert found is not None
         assert found.index == 1
     assert autotvm.apply_history_best(None).query(task.target, task.workload) is None
+    with pytest.raises(RecordError, match="3 is at place 0 of the list"):
+        autotvm.apply_history_best([(3,)]).query(task.target, task.workload)
 
 
 def test_records_of_another_space_are_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 Point: TypeAlias = "tuple[float | int, ...]"
 Evaluate: TypeAlias = Callable[[Sequence[Point]], list[float]]
-"""Returns the costs of points; raises `Stopped` where the function shall end."""
+"""A function that returns the costs of points, and raises `Stopped` to end its caller."""
 
 FRUITLESS = 1_000
 """The most calls in a row without a new point, after which the function is stopped: it is going round in circles."""
@@ -29,7 +29,7 @@ class StrategyThread:
     """Runs `search(evaluate)`, which returns when it has no more points to evaluate.
 
     `costs` are those that are known, by point; `evaluate` waits only for others. The thread holds no reference to the
-    owner of this object, who calls `stop` when the function is needed no more.
+    owner of this object, which calls `stop` when the function is no longer needed.
     """
 
     def __init__(self, search: Callable[[Evaluate], object], seed: int) -> None:

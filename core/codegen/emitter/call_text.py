@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pegbox.codegen.call_sequence import CONSTANTS, WORKSPACE, Call, CallSequence, Copy, Place, Step
+from pegbox.codegen.call_sequence import CONSTANTS, WORKSPACE, AreaOffset, Call, CallSequence, Copy, Step
 from pegbox.codegen.compiled import ALIGNMENT, ArgSpec
 from pegbox.codegen.emitter.module import ModuleText
 from pegbox.codegen.emitter.timing_loop import CLOCK, MONOTONIC, timing_loop
@@ -73,7 +73,7 @@ class _Text:
                 )
 
     def read_clock(self, number: int) -> None:
-        place = self._pointer(Place(f"a{len(self._sequence.args)}", number * CLOCK_BYTES))
+        place = self._pointer(AreaOffset(f"a{len(self._sequence.args)}", number * CLOCK_BYTES))
         self._add(f"call i32 @clock_gettime(i32 {MONOTONIC}, ptr {place})")
 
     def globals(self) -> Iterator[str]:
@@ -82,7 +82,7 @@ class _Text:
             size = self._sequence.constants.nbytes
             yield f"@{self._sequence.constants_symbol} = external constant [{size} x i8], align {ALIGNMENT}"
 
-    def _pointer(self, place: Place) -> str:
+    def _pointer(self, place: AreaOffset) -> str:
         base = f"%{place.area}"
         if place.area == CONSTANTS:
             self._constants, base = True, f"@{self._sequence.constants_symbol}"

@@ -86,6 +86,8 @@ def _loaded(frame: Frame, node: Load, where: Index, chunk: Chunk) -> tuple[str, 
             return text, buffer.dtype, count
         if mask is not None and _is_near(frame, buffer, spread, count):
             return _load_chosen(frame, buffer, where.terms, start, spread, mask), buffer.dtype, count
+        if mask is not None and spread.offsets is None and _has_elements(buffer):
+            return _load_same(frame, buffer, where.terms, start, mask, count), buffer.dtype, 0
     # Does an unrolled loop around go through elements that lie next to those of the lanes?
     if mask is None and any(
         0 < coef < count and frame.env.get(var).__class__ is int for var, coef in frame.addresses(node).terms
@@ -244,6 +246,30 @@ def _load_chosen(frame: Frame, buffer: Buffer, terms: Terms, start: int, spread:
     return frame.op(f"shufflevector {ty} {parts[0]}, {ty} {second}, <{count} x i32> {picks}")
 
 
+def _has_elements(buffer: Buffer) -> bool:
+    """Decide if the buffer has an element for sure."""
+    return all(isinstance(extent, int) and extent > 0 for extent in buffer.shape)
+
+
+def _load_same(frame: Frame, buffer: Buffer, terms: Terms, start: int, mask: str, count: int) -> str:
+    """Load the element that all live lanes read; where none is live, the first one, which can be read.
+
+    A gather would take a step for each lane. LLVM drops the choice if it knows that a lane is live.
+    """
+    live = any_lane(frame, mask, count)
+    address, first = pointer(frame, buffer, terms, start), frame.buffers[buffer].register
+    where = frame.op(f"select i1 {live}, ptr {address}, ptr {first}")
+    found = frame.text.fresh("x")
+    frame.text.effect(f"{found} = load {memory(buffer.dtype, 0)}, ptr {where}, align {align(buffer.dtype)}")
+    return _to_bit(frame, found, 0) if buffer.dtype == "bool" else found
+
+
+def any_lane(frame: Frame, mask: str, count: int) -> str:
+    """Emit a test if any lane is live."""
+    text = frame.module.call(f"@llvm.vector.reduce.or.v{count}i1", "i1", (register("bool", count), mask))
+    return frame.op(text)
+
+
 def _pointers(frame: Frame, buffer: Buffer, where: Index, count: int) -> str:
     """Make one pointer per lane."""
     base = pointer(frame, buffer, where.terms, where.const)
@@ -311,6 +337,10 @@ def store_vector(frame: Frame, buffer: Buffer, where: Index, value: Value) -> No
 def _store_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, text: str) -> None:
     rising = _is_rising(terms, start)
     where = _pointer(frame, buffer, terms, start, rising)
-    stored = _to_memory(frame, buffer, text, count)
-    frame.text.lines.append(f"  store {memory(buffer.dtype, count)} {stored}, ptr {where}, align {align(buffer.dtype)}")
+    stored, how = _to_memory(frame, buffer, text, count), f"align {align(buffer.dtype)}"
+    size = frame.module.target.vector_bits // 8
+    if buffer is frame.streamed and count * nbytes(buffer.dtype) == size:
+        how = f"align {size}, !nontemporal {frame.module.one}"
+        frame.has_streamed = True
+    frame.text.lines.append(f"  store {memory(buffer.dtype, count)} {stored}, ptr {where}, {how}")
     frame.scope.memory[buffer].stored((_pointer(frame, buffer, terms, 0, rising), start, count), text)

@@ -106,7 +106,7 @@ def _extremum(frame: Frame, op: str, values: Sequence[Value]) -> Value:
     unordered, *more = (frame.op(f"fcmp uno {ty} {value.text}, {value.text}") for value in values)
     for each in more:
         unordered = frame.op(f"or {test} {unordered}, {each}")
-    is_nan = any_lane(frame, unordered, count).text
+    is_nan = memory.any_lane(frame, unordered, count)
     texts = [value.text for value in values]
     while len(texts) > 1:
         a, b, *texts = texts
@@ -132,9 +132,3 @@ def _halving(frame: Frame, op: str, value: Value) -> Value:
     ty = register(value.dtype, 2)
     first, second = (frame.op(f"extractelement {ty} {value.text}, i64 {lane}") for lane in (0, 1))
     return arithmetic.binary(frame, op, Value(first, value.dtype, 0), Value(second, value.dtype, 0))
-
-
-def any_lane(frame: Frame, mask: str, count: int) -> Value:
-    """Emit a test if any lane is live."""
-    text = frame.module.call(f"@llvm.vector.reduce.or.v{count}i1", "i1", (register("bool", count), mask))
-    return Value(frame.op(text), "bool", 0)

@@ -159,8 +159,8 @@ class ScalarLoops:
     def _is_for_llvm(self, work: _Work, var: Var, iterations: int) -> bool:
         """Decide if LLVM vectorizes or unrolls a loop over the work. It has written short sums into one element out.
 
-        Of copies to buffers of the program's own, only those count that have a condition and run along rows: strided
-        ones stay scalar, and those without a condition are calls of memcpy by then.
+        Copies to buffers of the program's own count only if they have a condition and run along rows: strided ones stay
+        scalar, and those without a condition are calls of memcpy by then.
         """
         store = work.store
         if store.buffer in self._outputs or not _is_copy(store.value):

@@ -95,7 +95,7 @@ def contains(outer: Region, inner: Region, ranges: Ranges, running: Set[Var] = f
             continue
         between = linear_bounds(simplified_linear(at, ranges).minus(start), ranges)
         if between is None or between[0] < 0 or between[1] + width > count:
-            # Of an index with `//` or `%`, the values that it takes meanwhile say more.
+            # For an index with `//` or `%`, the interval of its values says more.
             found = interval(at, relax, width)
             gap = None if found is None else found.lo.minus(start)
             if found is None or gap is None or not gap.is_const:

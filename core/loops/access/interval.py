@@ -218,7 +218,7 @@ def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
             return inner.of(lo, inner.width + reach)
     moved = frozenset(n for n in nodes if isinstance(n, Var))
     between = bounds(term, relax.ranges) if moved <= relax.running else None
-    # Of a term of running loops alone, all values that their ranges allow are known.
+    # A term of running loops alone takes all values that their ranges allow.
     return None if between is None else SymbolicInterval(constant(between[0]), between[1] - between[0], False, moved)
 
 

@@ -2,7 +2,7 @@
 
 A split that does not divide leaves `outer * factor + inner < extent` around the work. Only the last outer iteration
 can fail it, so the loop is cut there: the full tiles run without a test, and in the tail the outer variable is a
-constant, so that the inner loop simply becomes shorter. What concerns lanes of a vectorized loop stays a mask. Such a
+constant, so that the inner loop simply becomes shorter. Tests on lanes of a vectorized loop stay masks. Such a
 loop becomes shorter, too, where each term of a sum would load and store a masked vector, and where masked lanes would
 gather elements of rows that fewer lanes load and transpose.
 

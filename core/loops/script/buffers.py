@@ -115,7 +115,7 @@ class Buffers(Expressions):
         extents, lanes = self.shape(shape), dtypes.lanes(kind)
         if not lanes or not extents:
             return Buffer(words[1], extents, kind, words[0])
-        # Of vectors: one of their elements, of which an index takes as many as a vector has.
+        # A buffer of vectors becomes one of their elements; an index takes as many as a vector has.
         buffer = Buffer(words[1], (*extents[:-1], extents[-1] * lanes), dtypes.element(kind), words[0])
         self.vectors[buffer] = lanes
         return buffer

@@ -225,7 +225,7 @@ def _intrinsic(name: str) -> Handler:
     return _typed(_plain(lambda *args: intrinsics.call(name, *args), *names))
 
 
-# Of two operands, by all of their names.
+# Functions of two operands, by all of their names.
 _BINARY: dict[str, Callable[[Any, Any], Expr]] = {
     "Add": build.add, "Sub": build.sub, "Mul": build.mul, "Div": build.div, "Min": build.minimum, "Max": build.maximum,
     "floordiv indexdiv FloorDiv": build.floordiv, "floormod indexmod FloorMod": build.floormod,

@@ -17,8 +17,8 @@ def kept_heap() -> Iterator[None]:
     """Run the body with a malloc that gives nothing back to the system, where malloc is glibc's.
 
     In a young process it gives large blocks back as soon as they are freed. Each temporary array of a NumPy program
-    then costs a page fault for every 4 KiB, in every call, and the program takes twice its time or more. What a process
-    has freed before decides that (mallopt(3), M_MMAP_THRESHOLD): an ordinary one that has run for a while keeps them.
+    then costs a page fault for every 4 KiB, in every call, and the program takes twice its time or more. It depends on
+    what the process has freed before (mallopt(3), M_MMAP_THRESHOLD): one that has run for a while keeps large blocks.
     """
     mallopt: Callable[[int, int], int] = getattr(ctypes.CDLL(None), "mallopt", lambda parameter, value: 0)
     for parameter, value in _KEPT.items():

@@ -100,16 +100,8 @@ class LocalMeasurer(Measurer):
         if not isinstance(getattr(task, "target", None), Target):
             raise ArgumentError(f"task={value_text(task)} is not a task; give what pegbox.create_task makes")
         self._task = task
-        seconds = {"build_timeout": check_float("build_timeout", build_timeout), "best": check_cost("best", best)}
-        for name, value in seconds.items():
-            if not value > 0:
-                raise ArgumentError(f"{name}={value!r}: must be above 0 seconds")
-        if builders is not None:
-            check_int("builders", builders, maximum=1024)
-        if max_memory is not None:
-            check_int("max_memory", max_memory)
-        check_int("max_block", max_block)
-        check_int("kept_builds", kept_builds)
+        _check_above_zero(build_timeout=check_float("build_timeout", build_timeout), best=check_cost("best", best))
+        _check_counts(builders=builders, max_memory=max_memory, max_block=max_block, kept_builds=kept_builds)
         self._build_timeout, self._max_memory = build_timeout, max_memory
         self._best, self._max_block, self._kept_builds = best, max_block, kept_builds
         for name, tolerance in (("rtol", rtol), ("atol", atol)):
@@ -265,3 +257,18 @@ class LocalMeasurer(Measurer):
     def _asked(self) -> Pipeline | None:
         """Return the pipeline as far as it exists. One of other machines is made."""
         return self._pipeline if self._cores.timing else self._open()
+
+
+def _check_above_zero(**seconds: float) -> None:
+    for name, value in seconds.items():
+        if not value > 0:
+            raise ArgumentError(f"{name}={value!r}: must be above 0 seconds")
+
+
+def _check_counts(*, builders: int | None, max_memory: int | None, max_block: int, kept_builds: int) -> None:
+    if builders is not None:
+        check_int("builders", builders, maximum=1024)
+    if max_memory is not None:
+        check_int("max_memory", max_memory)
+    check_int("max_block", max_block)
+    check_int("kept_builds", kept_builds)

@@ -142,7 +142,7 @@ def half_width(costs: Sequence[float]) -> float:
 def spread(costs: Sequence[float]) -> float:
     """Divide the slow ones of these costs by the fast ones; 1 for one cost, or none.
 
-    Of four or more, a quarter at each end is left out, so that a rare interruption does not count.
+    If there are four or more, a quarter at each end is left out, so that a rare interruption does not count.
     """
     ordered = sorted(costs)
     left_out = len(ordered) // 4

@@ -27,7 +27,7 @@ from pegbox.shown import value_text
 class TensorIntrin:
     """A `description` of a computation, and a `body` that computes it.
 
-    Of a reduction that the description starts itself, `body` starts too. For one whose loops go on outside the tile
+    If the description starts a reduction itself, so does `body`. For a reduction whose loops go on outside the tile
     there are `update`, which adds up, and `reset`, which starts (without one, `body` does the first step).
     All of them speak of the description's parameters. `code` are C functions that they call.
     """

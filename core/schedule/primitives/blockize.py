@@ -152,7 +152,7 @@ def _divide(tree: Tree, realize: BlockRealize, it: BlockIter, value: Expr, insid
     inner = Linear({t: c for t, c in form.terms.items() if free_vars(t) & inside}, 0)
     outer = Linear({t: c for t, c in form.terms.items() if t not in inner.terms}, form.const)
     reached = interval(inner.to_expr(), Relaxation(inside, tree.ranges))
-    # Of digits (from fused loops) it is not known whether all combinations occur; sums of loops must leave no gaps.
+    # Digits (from fused loops) may not occur in all combinations; sums of loops must leave no gaps.
     gaps = reached is not None and not reached.exact and all(isinstance(t, Var) for t in inner.terms)
     if reached is None or gaps or reached.lo != constant(0):
         raise _indivisible(

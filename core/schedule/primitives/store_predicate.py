@@ -66,7 +66,7 @@ class _Predicate:
         self.realize = realize
         self.predicate = predicate
         self.text = predicate if isinstance(predicate, str) else _text(predicate)
-        # Of several loops of an axis, the innermost distinguishes the threads.
+        # If an axis has several loops, the innermost distinguishes the threads.
         self.loops = {x.kind.value: x for x in tree.ancestors(realize) if x.kind.is_bound}
 
     def done(self) -> Tree:

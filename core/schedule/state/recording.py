@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial, wraps
-from typing import Any, TypeVar, cast, overload
+from typing import Any, NamedTuple, TypeVar, cast, overload
 
 from pegbox.checks import check_keywords
 from pegbox.errors import ScheduleError
@@ -59,10 +59,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
         inside = None
         try:
             signature.check(args, options)
-            whole = sch.tree if sch.func_name is not None and has_circular_buffers(sch.tree) else None
-            rows = (
-                sch.tree if not any_block and sch.func_name is not None and sch.legality.rows(sch.func_name) else None
-            )
+            order = _Order.of(sch, any_block=any_block)
             scope = _enter(sch, values, changes=True)
             inside = None if scope is None else sch.tree
             # Loops are recorded by their place before the step: afterwards they may be gone.
@@ -82,28 +79,61 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
                 sch.update(scope.rebuilt(sch.func))
             if stays is not None:
                 sch.legality.mark_immovable(sch.func.name, sch.tree.blocks.keys() - tree.blocks.keys(), stays)
-            if whole is not None:
-                with showing(whole):
-                    check_circular_buffers(whole, sch.tree)
-            if rows is not None:
-                with showing(rows):
-                    check_rows(rows, sch.tree)
-            if not any_block:
-                check_ordered(sch.tree)
+            order.check(sch.tree)
         except Exception as error:
             sch.restore(before)
             _tell(error, sch, name, args, options, inside)
             raise
-        for key, value in sch.amended.items():
-            if key in signature.names[: len(args)]:
-                place = signature.names.index(key)
-                step_args = (*step_args[:place], frozen(value), *step_args[place + 1 :])
-            else:
-                step_options[key] = frozen(value)
-        sch.steps.append(Step(name, step_args, tuple(step_options.items())))
+        sch.steps.append(_step(name, signature, step_args, step_options, sch.amended))
         return result
 
     return recorded
+
+
+class _Order(NamedTuple):
+    """The order of iterations that a primitive must keep.
+
+    Attributes:
+        circular: the program before the primitive, if it has circular buffers; else None.
+        rows: the program before it, if it has rows that depend on earlier ones; else None.
+        any_block: whether the primitive is good for blocks whose iterations depend on each other.
+    """
+
+    circular: Tree | None
+    rows: Tree | None
+    any_block: bool
+
+    @classmethod
+    def of(cls, sch: ScheduleState, *, any_block: bool) -> _Order:
+        """Find what the program of a schedule must keep."""
+        if sch.func_name is None:
+            return cls(None, None, any_block)
+        circular = sch.tree if has_circular_buffers(sch.tree) else None
+        return cls(circular, sch.tree if not any_block and sch.legality.rows(sch.func_name) else None, any_block)
+
+    def check(self, tree: Tree) -> None:
+        """Raise ScheduleError if the program after the primitive has another order."""
+        if self.circular is not None:
+            with showing(self.circular):
+                check_circular_buffers(self.circular, tree)
+        if self.rows is not None:
+            with showing(self.rows):
+                check_rows(self.rows, tree)
+        if not self.any_block:
+            check_ordered(tree)
+
+
+def _step(
+    name: str, signature: Signature, args: tuple[Any, ...], options: dict[str, Any], amended: Mapping[str, Any]
+) -> Step:
+    """Make the step of a call, with the values of the arguments that the primitive has changed."""
+    for key, value in amended.items():
+        if key in signature.names[: len(args)]:
+            place = signature.names.index(key)
+            args = (*args[:place], frozen(value), *args[place + 1 :])
+        else:
+            options = {**options, key: frozen(value)}
+    return Step(name, args, tuple(options.items()))
 
 
 def composite(method: _Method) -> _Method:

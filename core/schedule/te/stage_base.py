@@ -163,7 +163,7 @@ class StageBase(Scheduled):
     def place(self) -> Root | Inline | At:
         """The place where the stage is computed: its own attachment, or else its group's.
 
-        Of a loop that was split after that, it is the inner part.
+        For a loop that was split after that, it is the inner part.
         """
         place = _place_of(self.place_step)
         return At(place.stage, place.stage.leaf_of(place.loop)) if isinstance(place, At) else place
@@ -247,10 +247,10 @@ class StageBase(Scheduled):
         raise ScheduleError(f"{name} {why}", f"the loops of {self.op.name} are {self.loop_names()}")
 
     def leaf_of(self, loop: IterVar) -> IterVar:
-        """Return the loop that one of all loops there ever were has become, as in TVM.
+        """Return the loop that a loop of this stage has become, as in TVM.
 
-        Of a loop that was split it is the inner part, of one that was fused into the loop around it the fused one; a
-        loop that is gone in another way stays what it is.
+        A split loop has become its inner part, one that was fused the fused loop; a loop that is gone in another way
+        stays what it is.
         """
         for relation in self.relations:
             if loops_in(relation.args)[-1:] == [loop]:

@@ -24,7 +24,7 @@ from pegbox.shown import value_text
 
 # Pragmas that are primitives under another name.
 _KINDS = ("unroll", "vectorize", "parallel")
-_HINTS = ("auto_unroll_max_step", "unroll_explicit", "loop_partition_hint")
+_HINTS = ("auto_unroll_max_step", "unroll_explicit", "loop_partition_hint", "nontemporal")
 # How threads share a loop: here always in equal parts, each loop a region of its own with a barrier at its end.
 _NO_EFFECT = ("parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish")
 _REFUSED = {
@@ -109,6 +109,7 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
     - `auto_unroll_max_step` (steps): unroll inner loops whose statements, written out, are at most that many;
     - `unroll_explicit` (bool): pegbox unrolls itself, or leaves it to LLVM;
     - `loop_partition_hint` (bool): cut the loop where conditions of expressions begin or cease to hold;
+    - `nontemporal` (bool): let whole cache lines that a loop of vectors writes go around the caches;
     - `unroll`, `vectorize`, `parallel`: the primitives of these names;
     - `import_c` (text, or what `tir.c_source` or `tir.c_library` gives): C functions that tensor intrinsics call;
       `import_llvm` takes the latter two as well;
@@ -188,7 +189,7 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1, *
             f"the offset is {value_text(offset)}",
             f"give the number of iterations ahead, an integer from {least}",
         )
-    # What an inlined stage reads is read here; which ones are inlined is known when the schedule is lowered.
+    # This stage reads what inlined stages read; which ones are inlined is known when the schedule is lowered.
     if tensor not in stage.op.outputs and all(tensor not in op.inputs for op in post_order([stage.op])):
         raise ScheduleError(
             f"{stage.op.name} does not access {tensor.name}",

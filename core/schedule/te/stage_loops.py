@@ -80,7 +80,8 @@ def split(
 def fuse(stage: StageBase, *loops: IterVar | Sequence[IterVar]) -> IterVar:
     """Make one loop of several adjacent ones: `i`, `j` become `i.j.fused`; they may be given as one list.
 
-    Of none, in a stage without axes of its own (a sum of everything, say), it is a loop of one iteration around all.
+    Without loops, in a stage without axes of its own (a sum of everything, say), it makes one of one iteration around
+    all.
 
     Before `fuse(i, j)`::
 
@@ -289,9 +290,9 @@ def _present(replay: ReplayState, stage: StageBase, loop: IterVar) -> LoopRef:
 
 
 def least(a: int, b: int) -> int:
-    """`min(a, b)`. A number of a traced run (`pegbox.features`) knows it without asking which one it is.
+    """Compute `min(a, b)`, for numbers of a traced run (`pegbox.features`) without asking which of them is smaller.
 
-    Of size variables it is an expression.
+    For size variables the result is an expression.
     """
     if isinstance(a, Expr) or isinstance(b, Expr):
         return cast("int", minimum(a, b))

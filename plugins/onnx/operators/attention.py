@@ -62,7 +62,7 @@ def attention(
     shifted = logits if bias is None else elementwise(lambda e, x: e + x, logits, bias, name="biased")
     weights = _weights(shifted, bias, dtype_of(node, "softmax_precision", q.dtype))
     made = _values(weights, v)
-    # What the caller gives is no output of a kernel.
+    # The caller's arrays cannot be outputs of a kernel.
     k, v = (x if past_k is not None else reshaped(x, x.shape, name="present") for x in (k, v))
     asked = [raw, logits, shifted, weights][node.get("qk_matmul_output_mode", 0)]
     return [_side_by_side(made) if flat else made, k, v, asked]

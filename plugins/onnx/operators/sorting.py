@@ -88,7 +88,7 @@ def _by_ranks(keys: te.Tensor, count: int) -> te.Tensor:
 
 
 def _one_by_one(keys: te.Tensor, count: int) -> te.Tensor:
-    """Find each element as the best of those that come after its predecessor. Of equal ones, the first comes first."""
+    """Find each element as the best of those that come after its predecessor. Equal elements keep their order."""
     *rows, extent = keys.shape
     steps = count + 1, *rows
     values, places = te.placeholder(steps, keys.dtype, "values"), te.placeholder(steps, "int32", "places")

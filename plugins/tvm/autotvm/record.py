@@ -68,14 +68,14 @@ def pick_best(in_file: str, out_file: str) -> None:
 
 
 class ApplyHistoryBest:
-    """The context that gives templates the best configurations of a log, of several, or of pairs of input and result.
+    """The context that gives templates the best configurations of a log, of pairs of input and result, or of iterables
+    of these.
 
     It is pegbox's `apply_history_best`, which builds of tasks obey, too.
     """
 
     def __init__(self, records: str | os.PathLike[str] | Iterable[Any] | None = None) -> None:
-        listed = [records] if isinstance(records, str | os.PathLike) else list(records or ())
-        self._sources = [record_of(*each) if isinstance(each, tuple) else each for each in listed]
+        self._sources = [] if records is None else list(_sources(records))
         self._stack = ExitStack()
 
     def query(self, target: TargetLike | None, workload: tuple[Any, ...]) -> Config | None:
@@ -91,6 +91,17 @@ class ApplyHistoryBest:
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
+
+
+def _sources(records: Any) -> Iterator[Any]:
+    """Yield the logs and the records in `records`, in their order."""
+    if isinstance(records, tuple) and len(records) == 2 and isinstance(records[0], MeasureInput):
+        yield record_of(*records)
+    elif isinstance(records, Iterable) and not isinstance(records, str | os.PathLike):
+        for each in records:
+            yield from _sources(each)
+    else:
+        yield records
 
 
 apply_history_best = ApplyHistoryBest
