@@ -4,15 +4,17 @@
     python3 benchmarks/memory_bound.py --mbytes 64 0.2 --columns 1024 197 --seconds 2
 
 Nothing is tuned: kernels have predicted configurations. All run on one core in turns; each cell is the fastest
-call, since noise only adds. A copy reads and writes each byte once, as the operators do at least; `numpy.copyto` may
-write around the caches, and `copy` is a kernel of pegbox that does not. `of copy` is the speed relative to that one.
+call, since noise only adds. A copy reads and writes each byte once, as the operators do at least; `copy` is a kernel of
+pegbox with ordinary stores, `around` one whose large results go around the caches, as those of long rows and of
+functions do. `numpy.copyto` may do either. `of copy` is the speed relative to `copy`.
 Nanoseconds are those of an element. Results are compared before anything is timed. torch allocates its results at each
 call, which costs more than the operator where they are large.
 
 Arrays lie `--distance` MiB apart. Zen cores look for a line in the first cache by a hash of its address; if two
 lines have the same hash, an access to one makes the next access to the other a miss (Lipp et al., Take A Way, ASIA CCS
 2020). 256 MiB is the worst distance. Arrays of 64 MiB that NumPy allocates one after the other, 64.004 MiB apart, lose
-less. At the default distance, lines of an array and its result that are used together have different hashes.
+less. At the default distance, lines of an array and its result that are used together have different hashes. Arrays
+begin at cache lines, as large results of operators do; those of NumPy begin 16 bytes behind one (`--offset 16`).
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ from pegbox import te
 Call = Callable[[], Any]
 Array = np.ndarray[Any, Any]
 ONNX = {"softmax": "Softmax", "log_softmax": "LogSoftmax", "layer_norm": "LayerNormalization", "exp": "Exp"}
+NO_CACHE = 32 << 20
+"""The bytes of results from which on functions, like rows, go around the caches."""
+
 BY_ROWS = ("softmax", "log_softmax", "layer_norm", "rms_norm")
 ELEMENTS: dict[str, Callable[[te.Expr], te.Expr]] = {
     "exp": te.exp,
@@ -49,10 +54,11 @@ def main() -> int:
     parser.add_argument("--names", nargs="+", default=[*BY_ROWS, *ELEMENTS], choices=[*BY_ROWS, *ELEMENTS])
     parser.add_argument("--seconds", type=float, default=2, help="of a row of the table")
     parser.add_argument("--distance", type=float, default=256.5, help="MiB between an array and its result")
+    parser.add_argument("--offset", type=int, default=0, help="bytes between a cache line and an array; NumPy's: 16")
     parser.add_argument("--target", default="llvm -mcpu=native")
     options = parser.parse_args()
-    print("| ns an element | size | pegbox | copy | copyto | torch | ONNX Runtime | of copy |")
-    print("| --- | --- |" + " ---: |" * 6)
+    print("| ns an element | size | pegbox | copy | around | copyto | torch | ONNX Runtime | of copy |")
+    print("| --- | --- |" + " ---: |" * 7)
     for mbytes in options.mbytes:
         for columns in options.columns:
             rows = max(1, round(mbytes * 2**20 / 4 / columns))
@@ -64,25 +70,26 @@ def main() -> int:
 def measured(name: str, rows: int, columns: int, options: argparse.Namespace) -> str:
     """Write a row of the table."""
     rng = np.random.default_rng(0)
-    x, found, copied, onnx = apart(4, (rows, columns), options.distance)
+    x, found, copied, onnx = apart(4, (rows, columns), options)
     rng.standard_normal(out=x, dtype="float32")
     weights = [
         rng.standard_normal(columns).astype("float32") for _ in range({"layer_norm": 2, "rms_norm": 1}.get(name, 0))
     ]
-    kernel, copy = ours(name, rows, columns, options.target), ours("copy", rows, columns, options.target)
+    kernel, copy, around = (ours(each, rows, columns, options.target) for each in (name, "copy", "around"))
     calls: dict[str, Call] = {
         "pegbox": lambda: kernel(x, *weights, found),
         "copy": lambda: copy(x, copied),
+        "around": lambda: around(x, copied),
         "copyto": lambda: np.copyto(copied, x),
     }
     calls |= {rival: call for rival, call in rivals(name, x, weights, onnx).items() if call is not None}
     kernel(x, *weights, found)
-    for rival in calls.keys() - {"pegbox", "copy", "copyto"}:
+    for rival in calls.keys() - {"pegbox", "copy", "around", "copyto"}:
         np.testing.assert_allclose(found[:64], np.asarray(calls[rival]())[:64], rtol=1e-4, atol=1e-5)
     best = fastest(calls, options.seconds)
     cells = [
         f"{best[key] / x.size:.3f}" if key in best else ""
-        for key in ("pegbox", "copy", "copyto", "torch", "ONNX Runtime")
+        for key in ("pegbox", "copy", "around", "copyto", "torch", "ONNX Runtime")
     ]
     return f"| {name} | {rows}×{columns} | {' | '.join(cells)} | {best['copy'] / best['pegbox']:.2f} |"
 
@@ -95,7 +102,10 @@ def ours(name: str, rows: int, columns: int, target: str) -> pb.Kernel:
     x = te.placeholder((rows * columns,), name="x")
     y = te.compute(x.shape, lambda i: ELEMENTS.get(name, lambda e: e)(x[i]), name="y")
     s = te.create_schedule(y.op)
-    s[y].vectorize(s[y].split(y.op.axis[0], factor=32)[1])
+    blocks, inside = s[y].split(y.op.axis[0], factor=32)
+    s[y].vectorize(inside)
+    if name != "copy" and x.buffer.nbytes > NO_CACHE:
+        s[y].pragma(blocks, "nontemporal")
     kernel: pb.Kernel = pb.build(s, [x, y], target=target)
     return lambda *arrays: kernel(*(array.reshape(-1) for array in arrays))  # type: ignore[return-value]
 
@@ -161,12 +171,13 @@ def bound_call(graph: Any, x: Array, made: Array) -> Call:
     return call
 
 
-def apart(number: int, shape: tuple[int, int], distance: float) -> list[Array]:
-    """Make arrays that begin `distance` MiB apart; longer ones follow each other directly."""
+def apart(number: int, shape: tuple[int, int], options: argparse.Namespace) -> list[Array]:
+    """Make arrays that begin `distance` MiB apart; longer ones follow each other, each `offset` bytes behind a line."""
     size = shape[0] * shape[1]
-    step = max(round(distance * 2**20 / 4), size)
-    all_of_them = np.empty(step * number, "float32")
-    return [all_of_them[step * n : step * n + size].reshape(shape) for n in range(number)]
+    step = max(round(options.distance * 2**20 / 4), -(-size // 16) * 16)
+    all_of_them = np.empty(step * number + 32, "float32")
+    first = -all_of_them.ctypes.data // 4 % 16 + options.offset // 4
+    return [all_of_them[first + step * n :][:size].reshape(shape) for n in range(number)]
 
 
 def fastest(calls: dict[str, Call], seconds: float) -> dict[str, float]:

@@ -27,6 +27,9 @@ _ROWS = (1, 2, 4, 8, 16)
 _BYTES = 1 << 10, 1 << 13
 """The bytes of a stage's rows that are enough to hide latency, and that the closest cache holds for several stages."""
 
+_CORES = 8
+"""The cores that share a last cache on common processors; one of them may have all of it."""
+
 _VECTORS = (8, 4, 2)
 """The vectors of a step, the best of untuned kernels first."""
 
@@ -191,7 +194,9 @@ def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
         ops = [op for op in found.stored if _vectors_of(op, found) == name and found.row(op) > 1]
         most = -(-max(map(found.row, ops), default=1) // lanes)
         is_plain = name == "map_vectors" and not any(_is_slow(found, op) for op in ops)
-        best = _VECTORS if is_plain or most <= max(_VECTORS) else _IN_TURNS
+        best: tuple[int, ...] = _VECTORS if is_plain or most <= max(_VECTORS) else _IN_TURNS
+        if name == "map_vectors" and _goes_around_caches(cfg, found):  # what is left does not
+            best = tuple(sorted(best, key=lambda count: found.row(found.out) % (count * lanes)))
         cfg.define_knob(name, list(dict.fromkeys(min(count, most) for count in best)))
     threads.declare(cfg, count_flop(found.out.outputs))
 
@@ -233,6 +238,8 @@ def schedule(cfg: pb.TemplateConfig, found: Rows) -> te.TESchedule:
         if blocks is not None:
             loops[op] = blocks
     kept = _kept_in_output(cfg, found)
+    if found.out in loops and _goes_around_caches(cfg, found):
+        s[found.out].pragma(loops[found.out], "nontemporal")
     if kept is not None:
         s[kept].store_in(s[found.out])
     for op, before in found.taken.items():
@@ -251,7 +258,7 @@ def _kept_in_output(cfg: pb.TemplateConfig, found: Rows) -> ComputeOp | None:
     that the lines of the output are fetched meanwhile.
     """
     row, nearest = found.row(found.out) * nbytes(found.out.outputs[0].dtype), cfg.target.caches.l1
-    if found.out.reduce is not None or not _BYTES[0] // 2 <= row < nearest:
+    if found.out.reduce is not None or not _BYTES[0] // 2 <= row < nearest or _goes_around_caches(cfg, found):
         return None
     if 2 * _BYTES[0] <= row <= nearest // 3 and lanes_of(cfg.target, "float32") < 16:
         return None
@@ -263,6 +270,19 @@ def _kept_in_output(cfg: pb.TemplateConfig, found: Rows) -> ComputeOp | None:
         and all(found.reads_in_order(each, op) for each in found.stored)
     )
     return next(same, None)
+
+
+def _goes_around_caches(cfg: pb.TemplateConfig, found: Rows) -> bool:
+    """Decide if rows of the output are better written around the caches, since the last one holds few of them.
+
+    Then memory need not read their lines first, but all of a row comes at once. Short rows whose computation takes as
+    long as memory lose more by that.
+    """
+    out, (_, _, share) = found.out.outputs[0], cfg.target.caches
+    row = found.row(found.out) * nbytes(out.dtype)
+    is_slow = any(_is_slow(found, op) for op in found.stored if found.row(op) > 1)
+    is_long = row >= (_BYTES[1] if is_slow else 2 * _BYTES[0])
+    return is_long and found.out.reduce is None and out.buffer.nbytes > _CORES * share
 
 
 def _prefetch(
@@ -279,7 +299,8 @@ def _prefetch(
     is_slow = _is_slow(found, fetching)
     for tensor in _streamed(cfg, found):
         out.prefetch(tensor, place, 1, among=loops[fetching if is_slow else found.out])
-    if found.out.reduce is not None or not _is_streamed(cfg, found, found.out.outputs[0]):
+    is_read_first = found.out.reduce is None and not _goes_around_caches(cfg, found)
+    if not is_read_first or not _is_streamed(cfg, found, found.out.outputs[0]):
         return
     makes_output = _kept_in_output(cfg, found) is fetching
     if not is_slow or (not makes_output and _bytes_made(found) < cfg.target.caches.l1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pegbox.checks import check_instance
 from pegbox.codegen.compiled import ArgSpec
-from pegbox.codegen.emitter import accumulators, placement, unroll, vectorized_loops
+from pegbox.codegen.emitter import accumulators, nontemporal, placement, unroll, vectorized_loops
 from pegbox.codegen.emitter.frame import Frame
 from pegbox.codegen.emitter.function_text import identifier
 from pegbox.codegen.emitter.module import ModuleText
@@ -75,6 +75,7 @@ def _functions(func: Function, module: ModuleText, plan: FunctionPlan) -> None:
     params += [bind_pointer(frame, buffer, aligned=True) for buffer in places.shared]
     params.append(f"ptr {WORKSPACE}")
     Writer(frame, plan).write(func.body)
+    nontemporal.finish(frame)
     head = f"define internal void @{name}.body" if separate else f"define void @{name}"
     module.functions.append(frame.text.function(f"{head}({', '.join(params)}) noinline #0"))
     arguments = [f"ptr %a{number}" for number in range(len(func.params))]

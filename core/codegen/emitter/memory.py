@@ -337,6 +337,10 @@ def store_vector(frame: Frame, buffer: Buffer, where: Index, value: Value) -> No
 def _store_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, text: str) -> None:
     rising = _is_rising(terms, start)
     where = _pointer(frame, buffer, terms, start, rising)
-    stored = _to_memory(frame, buffer, text, count)
-    frame.text.lines.append(f"  store {memory(buffer.dtype, count)} {stored}, ptr {where}, align {align(buffer.dtype)}")
+    stored, how = _to_memory(frame, buffer, text, count), f"align {align(buffer.dtype)}"
+    size = frame.module.target.vector_bits // 8
+    if buffer is frame.streamed and count * nbytes(buffer.dtype) == size:
+        how = f"align {size}, !nontemporal {frame.module.one}"
+        frame.has_streamed = True
+    frame.text.lines.append(f"  store {memory(buffer.dtype, count)} {stored}, ptr {where}, {how}")
     frame.scope.memory[buffer].stored((_pointer(frame, buffer, terms, 0, rising), start, count), text)

@@ -71,6 +71,11 @@ class ModuleText:
         number = len(self._metadata)
         return self.metadata(f"distinct !{{{', '.join([f'!{number}', *parts])}}}")
 
+    @cached_property
+    def one(self) -> str:
+        """The metadata node of the number one."""
+        return self.metadata("!{i32 1}")
+
     @property
     def branches(self) -> int:
         """The branches of the function that has the most."""

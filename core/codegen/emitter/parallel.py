@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pegbox.codegen.emitter import nontemporal
 from pegbox.codegen.emitter.frame import Frame, Pointer
 from pegbox.codegen.emitter.function_text import identifier
 from pegbox.codegen.emitter.module import ModuleText
@@ -73,6 +74,7 @@ class ParallelLoops:
             frame.bind(var, name, frame.text.entry, outer.registers.ranges[bound])
             params.append(f"i64 {name}")
         Writer(frame, self.plan).serial(loop, "%begin", "%end")
+        nontemporal.finish(frame)
         listed = ", ".join([*params, "i64 %begin", "i64 %end"])
         return frame.text.function(f"define internal void @{self.module.name}.part.{self._count}({listed}) noinline #0")
 

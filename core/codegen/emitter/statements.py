@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pegbox.codegen.emitter import arithmetic, memory, partial_vector, reductions
+from pegbox.codegen.emitter import arithmetic, memory, nontemporal, partial_vector, reductions
 from pegbox.codegen.emitter.call_groups import call_groups
 from pegbox.codegen.emitter.expressions import address, evaluate, narrowed
 from pegbox.codegen.emitter.frame import Frame, Pointer, Value
@@ -89,7 +89,8 @@ class Writer:
         elif stmt.kind is ForKind.UNROLLED or stmt.var in self.plan.unrolling.explicit:
             self._unrolled(stmt)
         elif not (stmt.kind is ForKind.PARALLEL and scalar and self.plan.parallel(self.frame, stmt)):
-            self.serial(stmt, "0", str(stmt.extent))
+            row = nontemporal.row(self.frame, stmt, self.plan.function) if scalar else None
+            self.serial(stmt, "0", str(stmt.extent)) if row is None else self._streamed(row)
 
     def _unrolled(self, stmt: For) -> None:
         env = self.frame.env
@@ -139,6 +140,25 @@ class Writer:
         if stmt.var in self.plan.scalar:
             wishes.append('!"llvm.loop.vectorize.enable", i1 false')
         return ", !llvm.loop " + self.frame.module.loop_metadata(*wishes) if wishes else ""
+
+    def _streamed(self, row: nontemporal.Row) -> None:
+        """Write a loop over a row whose whole cache lines go around the caches."""
+        frame, var, extent = self.frame, row.loop.var, row.loop.extent
+        is_apart = Value(frame.op(f"icmp ne i64 {row.shift}, 0"), "bool", 0)
+        stop = frame.op(f"select i1 {is_apart.text}, i64 {extent - 1}, i64 {extent}")
+        frame.bind(row.moved, row.shift, row.level, (0, row.line))
+        self._branch([is_apart], lambda: self._iteration(var, 0, row.head))
+        frame.streamed = row.store.buffer
+        self.serial(row.loop, "0", stop)
+        self._branch([is_apart], lambda: self._iteration(var, extent - 1, row.last))
+        frame.streamed = None
+        self._branch([is_apart], lambda: self._iteration(var, extent - 1, row.tail))
+        del frame.env[row.moved]
+
+    def _iteration(self, var: Var, value: int, body: Stmt) -> None:
+        self.frame.env[var] = value
+        self.write(body)
+        del self.frame.env[var]
 
     # Vectorized loops.
 

@@ -32,6 +32,7 @@ _FIXED = {
 }
 _PRAGMAS: dict[str, type[int] | type[bool]] = {
     "auto_unroll_max_step": int, "unroll_explicit": bool, "loop_partition_hint": bool,
+    "nontemporal": bool,
 }  # fmt: skip
 
 
@@ -158,6 +159,7 @@ def pragma(sch: ScheduleState, loop: LoopRef, key: str, value: int | bool = True
     `auto_unroll_max_step` (int): unroll inner loops whose statements, written out, are at most that many.
     `unroll_explicit` (bool): pegbox unrolls itself (True) or leaves it to LLVM.
     `loop_partition_hint` (bool): the loop is cut where conditions of expressions begin or cease to hold.
+    `nontemporal` (bool): whole cache lines that a loop of vectors writes go around the caches.
 
     Before `pragma(i, "auto_unroll_max_step", 64)`::
 

@@ -24,7 +24,7 @@ from pegbox.shown import value_text
 
 # Pragmas that are primitives under another name.
 _KINDS = ("unroll", "vectorize", "parallel")
-_HINTS = ("auto_unroll_max_step", "unroll_explicit", "loop_partition_hint")
+_HINTS = ("auto_unroll_max_step", "unroll_explicit", "loop_partition_hint", "nontemporal")
 # How threads share a loop: here always in equal parts, each loop a region of its own with a barrier at its end.
 _NO_EFFECT = ("parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish")
 _REFUSED = {
@@ -109,6 +109,7 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
     - `auto_unroll_max_step` (steps): unroll inner loops whose statements, written out, are at most that many;
     - `unroll_explicit` (bool): pegbox unrolls itself, or leaves it to LLVM;
     - `loop_partition_hint` (bool): cut the loop where conditions of expressions begin or cease to hold;
+    - `nontemporal` (bool): let whole cache lines that a loop of vectors writes go around the caches;
     - `unroll`, `vectorize`, `parallel`: the primitives of these names;
     - `import_c` (text, or what `tir.c_source` or `tir.c_library` gives): C functions that tensor intrinsics call;
       `import_llvm` takes the latter two as well;

@@ -157,6 +157,7 @@ STEPS: list[Callable[[Schedule, Choose], object]] = [
     _prefetch,
     lambda s, c: s.pragma(_loop(s, c), "auto_unroll_max_step", c(64)),
     lambda s, c: s.pragma(_loop(s, c), "loop_partition_hint", True),
+    lambda s, c: s.pragma(_loop(s, c), "nontemporal", True),
     lambda s, c: s.compute_at(_block(s, c), _loop(s, c)),
     lambda s, c: s.reverse_compute_at(_block(s, c), _loop(s, c)),
     _rfactor, _blockize, _blockize, tensorize, tensorize,

@@ -111,7 +111,9 @@ def pragma(s: TESchedule, rng: random.Random) -> None:
     if rng.random() < 0.4:
         stage.pragma(_loop(stage, rng), "auto_unroll_max_step", rng.choice((0, 4, 16, 64)))
     else:
-        stage.pragma(_loop(stage, rng), rng.choice(("unroll_explicit", "loop_partition_hint")), rng.random() < 0.6)
+        stage.pragma(
+            _loop(stage, rng), rng.choice(("unroll_explicit", "loop_partition_hint", "nontemporal")), rng.random() < 0.6
+        )
 
 
 def pragma_kind(s: TESchedule, rng: random.Random) -> None:

@@ -1,0 +1,151 @@
+"""Nontemporal stores: rows of a result that no cache will hold go around the caches, where `pragma nontemporal` asks.
+
+An ordinary store reads the line first. A nontemporal one does not, but it must be a vector at a multiple of its size,
+and all of a line must be written at once. Rows begin anywhere: the lanes are moved on to the next line, by a number
+that is known when the kernel runs, and the parts of lines at both ends are stored under masks. Their lines are
+prefetched when the row begins, since all later stores wait for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from pegbox.codegen.emitter import memory
+from pegbox.codegen.emitter.expressions import address
+from pegbox.codegen.emitter.frame import Frame
+from pegbox.codegen.emitter.function_text import Level
+from pegbox.codegen.emitter.lanes import Chunk, Lanes
+from pegbox.expr import nbytes
+from pegbox.expr.build import add, index, sub
+from pegbox.expr.low_level import PREFETCH
+from pegbox.expr.nodes import Call, Compare, Expr, Var
+from pegbox.expr.visit import loads
+from pegbox.loops.nodes import Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.passes.prefetch import LINE
+from pegbox.loops.visit import children, expressions, substitute_vars
+
+PRAGMA = "pragma_nontemporal"
+_FEWEST = 4
+"""The fewest iterations of a loop that is worth it."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A serial loop that stores a row in one vectorized loop.
+
+    Attributes:
+        whole: the loop.
+        vectors: the vectorized one.
+        store: the store in it.
+        shift: the register of the number of elements in front of the first whole line.
+        level: the loop that defines it.
+        moved: the variable for it.
+    """
+
+    whole: For
+    vectors: For
+    store: Store
+    shift: str
+    level: Level
+    moved: Var
+
+    @property
+    def line(self) -> int:
+        """The elements of a line."""
+        return LINE // nbytes(self.store.buffer.dtype)
+
+    @cached_property
+    def loop(self) -> For:
+        """The loop with its lanes moved on."""
+        *hints, _ = _parts(self.whole.body)
+        return self.whole.with_body(seq(*hints, self._lanes(0, self.vectors.extent)))
+
+    @property
+    def head(self) -> Stmt:
+        """The elements in front of the first whole line."""
+        return self._lanes(-self.line, self.line, lambda lane: Compare("ge", lane, self._apart))
+
+    @property
+    def last(self) -> Stmt:
+        """The lines of the last iteration that end in the row."""
+        return self._lanes(0, self.vectors.extent - self.line)
+
+    @property
+    def tail(self) -> Stmt:
+        """The elements behind those of `last`."""
+        first = self.vectors.extent - self.line
+        return self._lanes(first, self.line, lambda lane: Compare("lt", lane, self._apart))
+
+    @property
+    def _apart(self) -> Expr:
+        """The elements of its first line that are not those of the row."""
+        return sub(index(self.line), self.moved)
+
+    def _lanes(self, first: int, count: int, is_live: Callable[[Var], Expr] | None = None) -> Stmt:
+        """Make a vectorized loop of lanes that are moved on."""
+        lane = Var(self.vectors.var.name)
+        body: Stmt = substitute_vars(self.store, {self.vectors.var: add(lane, add(index(first), self.moved))})
+        body = body if is_live is None else If(is_live(lane), body)
+        return For(lane, count, body, ForKind.VECTORIZED) if count else seq()
+
+
+def row(frame: Frame, loop: For, function: Function) -> Row | None:
+    """Find the row of a loop with the pragma, and prefetch its ends, with what is left for another loop."""
+    if (PRAGMA, True) not in loop.annotations or loop.extent < _FEWEST:
+        return None
+    *hints, vectors = _parts(loop.body)
+    if not all(map(_is_hint, hints)) or not isinstance(vectors, For) or vectors.kind is not ForKind.VECTORIZED:
+        return None
+    store = vectors.body
+    if not isinstance(store, Store) or not _is_streamed(frame, loop, vectors, store, function):
+        return None
+    frame.env[loop.var] = 0
+    where = address(frame, store, Chunk(Lanes(1, {vectors.var: (0,)}), None))
+    del frame.env[loop.var]
+    start = memory.pointer(frame, store.buffer, where.terms, where.const)
+    level = frame.registers.home.get(start)
+    if where.vector is not None or level is None:
+        return None
+    size = nbytes(store.buffer.dtype)
+    bits = frame.at(level, f"ptrtoint ptr {start} to i64")
+    missing = frame.at(level, f"and i64 {frame.at(level, f'sub i64 0, {bits}')}, {LINE - 1}")
+    shift = frame.at(level, f"lshr i64 {missing}, {size.bit_length() - 1}")
+    end = loop.extent * vectors.extent
+    length = min((coef for _, coef in frame.addresses(store).terms if coef >= end), default=end)
+    left = length - end if length - end < vectors.extent else 0
+    for place in (0, *range(end * size - 1, (end + left) * size - 1, LINE), (end + left) * size - 1):
+        at = frame.at(level, f"getelementptr i8, ptr {start}, i64 {place}")
+        numbers = ("i32", "1"), ("i32", "3"), ("i32", "1")
+        level.hoisted.append("  " + frame.module.call("@llvm.prefetch.p0", "void", ("ptr", at), *numbers))
+    return Row(loop, vectors, store, shift, level, Var("moved"))
+
+
+def _parts(stmt: Stmt) -> tuple[Stmt, ...]:
+    return stmt.stmts if isinstance(stmt, Seq) else (stmt,)
+
+
+def _is_hint(stmt: Stmt) -> bool:
+    """Decide if a statement prefetches, and nothing else."""
+    if isinstance(stmt, Evaluate):
+        return isinstance(stmt.expr, Call) and stmt.expr.name == PREFETCH
+    return isinstance(stmt, For | Seq) and all(map(_is_hint, children(stmt)))
+
+
+def _is_streamed(frame: Frame, loop: For, vectors: For, store: Store, function: Function) -> bool:
+    """Decide if whole lines of a parameter are stored, which nothing reads here."""
+    buffer = store.buffer
+    if buffer not in function.params or buffer.dtype == "bool":
+        return False
+    if any(load.buffer is buffer for expr in expressions(store) for load in loads(expr)):
+        return False
+    step = dict(frame.addresses(store).terms)
+    is_row = step.get(vectors.var) == 1 and step.get(loop.var) == vectors.extent
+    return is_row and vectors.extent * nbytes(buffer.dtype) % LINE == 0
+
+
+def finish(frame: Frame) -> None:
+    """Let other threads see these stores before what follows; x86 does not keep their order."""
+    if frame.has_streamed and frame.module.target.architecture == "x86_64":
+        frame.text.effect(frame.module.call("@llvm.x86.sse.sfence", "void"))
