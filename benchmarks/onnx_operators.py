@@ -36,6 +36,15 @@ POOLS = [
     ("MaxPool", (8, 21, 384), {"kernel_shape": [25], "pads": [12, 12]}),
     ("MaxPool", (1, 128, 20, 20), {"kernel_shape": [5, 5], "pads": [2] * 4}),
     ("MaxPool", (1, 16, 60, 60), {"kernel_shape": [9, 9]}),
+    ("MaxPool", (1, 64, 112, 112), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4}),
+    ("MaxPool", (1, 192, 56, 56), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
+    ("MaxPool", (1, 288, 35, 35), {"kernel_shape": [3, 3], "strides": [2, 2]}),
+    ("MaxPool", (1, 832, 14, 14), {"kernel_shape": [3, 3], "pads": [1] * 4}),
+    ("MaxPool", (1, 512, 14, 14), {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    ("MaxPool", (1, 16, 16, 28, 28), {"kernel_shape": [3] * 3, "strides": [2] * 3, "pads": [1] * 6}),
+    ("AveragePool", (1, 128, 28, 28), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4}),
+    ("AveragePool", (1, 256, 56, 56), {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    ("AveragePool", (1, 2048, 8, 8), {"kernel_shape": [3, 3], "pads": [1] * 4}),
 ]
 TOP = [((1, 1000), 16), ((64, 128), 32), ((20, 1000), 60), ((1, 1000), 300), ((8, 4096), 500), ((1, 8400), 300)]
 

@@ -77,9 +77,9 @@ def check_float(
     return number
 
 
-def check_cost(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> float:
-    """Return `value` as a cost in seconds, infinite where nothing valid was measured; raise `error` otherwise."""
-    return math.inf if isinstance(value, float) and value == math.inf else check_float(name, value, error=error)
+def check_cost(name: str, value: object) -> float:
+    """Return `value` as a cost in seconds, infinite where nothing valid was measured; else raise `ArgumentError`."""
+    return math.inf if isinstance(value, float) and value == math.inf else check_float(name, value)
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
@@ -192,12 +192,12 @@ def check_path(name: str, value: object, *, error: type[PegboxError] = ArgumentE
     raise error(f"{name}={value_text(value)} is not a path; give a file's name as text or as a pathlib.Path")
 
 
-def check_seconds(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> float:
-    """Read seconds, at least 0, of a number or of text as `read_seconds` does; raise `error` otherwise."""
+def check_seconds(name: str, value: object) -> float:
+    """Read seconds, at least 0, of a number or of text as `read_seconds` does; else raise `ArgumentError`."""
     seconds = read_seconds(value) if isinstance(value, str) else value
     if seconds is None or isinstance(seconds, bool) or not hasattr(seconds, "__float__"):
-        raise error(f"{name}={value_text(value)} is not a time; give seconds, or text such as {DURATIONS}")
-    return check_float(name, seconds, error=error)
+        raise ArgumentError(f"{name}={value_text(value)} is not a time; give seconds, or text such as {DURATIONS}")
+    return check_float(name, seconds)
 
 
 def read_seconds(text: str) -> float | None:

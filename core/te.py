@@ -63,6 +63,7 @@ from pegbox.expr.math import (
     log2,
     log10,
     nearbyint,
+    nonpositive,
     popcount,
     pow,
     round,
@@ -95,10 +96,10 @@ __all__ = [
     "cumprod", "cumsum", "decl_buffer", "decl_tensor_intrin", "div", "erf", "exp", "exp2", "exp10", "extern",
     "floor", "floordiv", "floormod", "fmod", "hypot", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf",
     "isnan", "ldexp", "log", "log1p", "log2", "log10", "logical_not", "max", "max_value", "maximum", "min",
-    "min_value", "minimum", "nearbyint", "placeholder", "popcount", "pow", "power", "prod", "reduce_axis",
-    "reinterpret", "relu", "round", "rsqrt", "scan", "select", "shift_left", "shift_right", "sigmoid", "sin",
-    "sinh", "size_var", "sqrt", "sum", "tag_scope", "tan", "tanh", "thread_axis", "trunc", "truncdiv", "truncmod",
-    "var",
+    "min_value", "minimum", "nearbyint", "nonpositive", "placeholder", "popcount", "pow", "power", "prod",
+    "reduce_axis", "reinterpret", "relu", "round", "rsqrt", "scan", "select", "shift_left", "shift_right", "sigmoid",
+    "sin", "sinh", "size_var", "sqrt", "sum", "tag_scope", "tan", "tanh", "thread_axis", "trunc", "truncdiv",
+    "truncmod", "var",
 ]  # fmt: skip
 
 select = if_then_else

@@ -1,8 +1,8 @@
 """Implementations of a model's nodes.
 
 Convolutions, products and attention are computed by templates, and the pointwise nodes after them by an epilogue;
-softmax and normalizations, with all that is fused with them, by the space generator `rows`; transpositions by
-`transposition`.
+softmax and normalizations, with all that is fused with them, by the space generator `rows`; poolings with the channels
+first by `windows`, transpositions by `transposition`.
 
 Constant weights are packed ahead. Arrays may have fewer or more dimensions for the kernel than in the graph, with the
 same elements in the same order.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -194,15 +195,15 @@ def attention(node: Node, constants: Constants, target: Target) -> NodeTask | No
 
 
 def rows(node: Node, constants: Constants, target: Target) -> NodeTask | None:
-    """Return the task of a node that reduces rows of its input, such as a softmax."""
+    """Return the task of a node that reduces windows along the rows of its input, such as a pooling, or whole rows."""
     if {part.kind for part in node.parts or (node,)} & {"Conv", "MatMul", "Attention"}:
         return None
     inputs = [te.placeholder(value.shape, value.dtype, f"p{number}") for number, value in enumerate(node.inputs)]
-    try:
-        task = pb.create_task([*inputs, *node.compute(*inputs)], space="rows", target=target)
-    except TemplateError:
-        return None
-    return NodeTask(node, task, tuple(map(Argument, (*node.inputs, *node.outputs))))
+    for space in ("windows", "rows"):
+        with suppress(TemplateError):
+            task = pb.create_task([*inputs, *node.compute(*inputs)], space=space, target=target)
+            return NodeTask(node, task, tuple(map(Argument, (*node.inputs, *node.outputs))))
+    return None
 
 
 def transposition(node: Node, constants: Constants, target: Target) -> NodeTask | None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pegbox as pb
 from pegbox import te
-from pegbox.codegen import lanes_of
 from pegbox.errors import TemplateError
 from pegbox.expr import is_float, nbytes
 from pegbox.templates import rows
@@ -26,7 +25,7 @@ def softmax(cfg: pb.TemplateConfig, n: int, m: int, dtype: str = "float32") -> _
         TemplateError: sizes or a type that this cannot compute.
     """
     x, wide = _input("softmax", n, m, dtype)
-    _, power, total = _powers(cfg, wide)
+    _, power, total = _powers(wide)
     inverse = te.compute((n,), lambda i: 1 / total[i], name="inverse")
     return _made(cfg, [x], dtype, lambda i, j: power[i, j] * inverse[i], name="softmax")
 
@@ -35,7 +34,7 @@ def softmax(cfg: pb.TemplateConfig, n: int, m: int, dtype: str = "float32") -> _
 def log_softmax(cfg: pb.TemplateConfig, n: int, m: int, dtype: str = "float32") -> _Made:
     """Compute X - max - log(sum(exp(X - max))) for each row of X[n, m]. Types and errors are those of softmax."""
     x, wide = _input("log_softmax", n, m, dtype)
-    low, _, total = _powers(cfg, wide)
+    low, _, total = _powers(wide)
     shift = te.compute((n,), lambda i: te.log(total[i]), name="shift")
     return _made(cfg, [x], dtype, lambda i, j: low[i, j] - shift[i], name="log_softmax")
 
@@ -98,22 +97,13 @@ def _input(name: str, n: int, m: int, dtype: str) -> tuple[te.Tensor, te.Tensor]
     return x, te.compute((n, m), lambda i, j: te.cast("float32", x[i, j]), name="wide")
 
 
-def _powers(cfg: pb.TemplateConfig, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """Compute the elements of rows less their maxima, the exponentials of these, and the sums of the exponentials.
-
-    `abs` shows that no exponent is positive, which saves operations. AVX-512 has instructions for exponents of any
-    size: there, `abs` would cost one.
-    """
+def _powers(x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    """Compute the elements of rows less their maxima, the exponentials of these, and the sums of the exponentials."""
     n, m = x.shape
-    has_wide_exponents = lanes_of(cfg.target, "float32") == 16
-
-    def exponent(i: te.Expr, j: te.Expr) -> Any:
-        return low[i, j] if has_wide_exponents else -te.abs(low[i, j])
-
     k1, k2 = (te.reduce_axis((0, m), name=name) for name in ("k1", "k2"))
     top = te.compute((n,), lambda i: te.max(x[i, k1], axis=k1), name="top")
     low = te.compute((n, m), lambda i, j: x[i, j] - top[i], name="low")
-    power = te.compute((n, m), lambda i, j: te.exp(exponent(i, j)), name="power")
+    power = te.compute((n, m), lambda i, j: te.exp(te.nonpositive(low[i, j])), name="power")
     return low, power, te.compute((n,), lambda i: te.sum(power[i, k2], axis=k2), name="total")
 
 

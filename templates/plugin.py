@@ -29,6 +29,7 @@ def pegbox_register_space_generators() -> dict[str, str]:
     return {
         "rows": "pegbox.templates.rows:RowGenerator",
         "transposition": "pegbox.templates.transposition:TranspositionGenerator",
+        "windows": "pegbox.templates.windows:WindowGenerator",
     }
 
 

@@ -77,3 +77,11 @@ def test_modules_that_a_page_names_are_there(page: Path) -> None:
     named = rf"`((?:core/|templates/|tuners/|plugins/|(?:{rooms})/)[\w/]+(?:\.py|/))`"
     for path in re.findall(named, page.read_text()):
         assert (ROOT / path).exists() or (ROOT / "core" / path).exists(), f"{page.name} names {path}"
+
+
+@pytest.mark.parametrize(
+    "part", [r"^\| µs a call .+\n(?:\|.+\n)+", r"^```python\n(?s:.+?)^```$"], ids=["table", "program"]
+)
+def test_the_readme_and_the_site_begin_with_the_same(part: str) -> None:
+    readme, site = (re.findall(part, (ROOT / name).read_text(), re.M)[0] for name in ("README.md", "docs/index.md"))
+    assert readme == site

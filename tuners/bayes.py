@@ -51,14 +51,14 @@ UNTESTED = 0.2
 choices, their neglected values serve that end better."""
 
 TUNING_STEPS = 12
-"""Steps on the process's parameters, each time from where the last ones led."""
+"""The number of steps on the process's parameters for each batch, which begin where the last ones ended."""
 
 SMALLEST, GROWTH = 3, 4
 """The smallest batch of programs, which are compiled side by side, and the number of measured trials for each member of
 a larger one: the first results teach most."""
 
 KNOBS_GROWTH = 8
-"""`GROWTH` where there are no programs: nothing waits for a batch, so that the first ones have a single member."""
+"""The same number without programs: nothing waits for a batch then, so that the first ones have a single member."""
 
 IMPROVING = 64
 """The number of trials until which batches are chosen by the expected improvement, as members are too few to be careful
@@ -72,16 +72,16 @@ SHORTLIST = 1024
 """The most candidates whose variance is computed, those with the best means: it costs as much as a hundred means."""
 
 BEGIN = 96
-"""Candidates from anywhere for the first batch that experience chooses: nothing is measured until their features are
-there, and of a convolution's hundreds of classes of programs each takes some milliseconds."""
+"""The number of random candidates for the first batch that experience chooses: nothing is measured until their features
+are known, and each of a convolution's hundreds of classes of programs takes some milliseconds."""
 
 CLASS_KNOBS, FEWEST_CLASSES = 200, 4
 """The default of `classes` times the knobs of the space, and its least: the features of a class take up to 20 ms in
 large spaces of sketches, where nearly each configuration is of a class of its own."""
 
 CLIMBERS, STEPS = 24, 4
-"""The number of promising candidates whose neighbours are candidates, too, and the neighbours of each. Once: features
-of programs cost mostly by the call, and the next batch goes on from the results of this one."""
+"""The number of promising candidates whose neighbours are candidates, too, and the neighbours of each. They climb one
+step: the cost of features is mostly that of a call, and the next batch goes on from the results of this one."""
 
 NUMBERS_ROUNDS, NUMBERS_STEPS, NUMBERS_GROWTH = 3, 6, 12
 """The rounds of neighbours, `STEPS` and `GROWTH`, where there are ranges and no programs. The optimum is as fine as the

@@ -33,7 +33,8 @@ class GATuner(BaseTuner):
     """
 
     batch_size = 8
-    """Children are bred from known trials: the later ones of a larger batch would not know of the first."""
+    """The default size of a batch. Children are bred from known trials: the later ones of a larger batch would not
+    profit from the first."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from pegbox.expr.nodes import OPERATORS, Call, Expr
 # name -> number of arguments. All take and give floats, but for abs, which takes integers as well, and `ON_INTEGERS`.
 ARITY: dict[str, int] = {
     "exp": 1, "log": 1, "sqrt": 1, "rsqrt": 1, "tanh": 1, "sigmoid": 1, "erf": 1, "pow": 2,
-    "abs": 1, "floor": 1, "ceil": 1, "round": 1, "trunc": 1,
+    "abs": 1, "nonpositive": 1, "floor": 1, "ceil": 1, "round": 1, "trunc": 1,
     "sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "atan2": 2,
     "sinh": 1, "cosh": 1, "asinh": 1, "acosh": 1, "atanh": 1,
     "exp2": 1, "exp10": 1, "log2": 1, "log10": 1, "log1p": 1,
@@ -24,12 +24,13 @@ ARITY: dict[str, int] = {
 ON_INTEGERS = frozenset({"popcount", "clz", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"})
 """Functions of the bits of integers. A shift by the width of the type or more leaves 0, or -1 of a negative number."""
 
-SLOW = frozenset(ARITY) - {"abs", "floor", "ceil", "round", "trunc", "copysign", *ON_INTEGERS}
+SLOW = frozenset(ARITY) - {"abs", "nonpositive", "floor", "ceil", "round", "trunc", "copysign", *ON_INTEGERS}
 """The functions that take many times as long as an addition."""
 
 # NumPy's names of functions that have another name there, and the functions that it lacks.
 _NUMPY = {
     "pow": "power", "round": "rint", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
+    "nonpositive": "positive",
     "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "shift_left": "left_shift",
     "shift_right": "right_shift",
 }  # fmt: skip

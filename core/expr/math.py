@@ -46,6 +46,13 @@ atanh = _function("atanh")
 sigmoid = _function("sigmoid", "Compute `1 / (1 + exp(-x))`.")
 erf = _function("erf")
 abs = _function("abs")
+nonpositive = _function(
+    "nonpositive",
+    """Return `x`, a number that the caller knows to be at most 0, or NaN.
+
+    Its exponential takes fewer operations; that of a positive number is undefined.
+    """,
+)
 floor = _function("floor")
 ceil = _function("ceil")
 trunc = _function("trunc", "Round to the nearest integer towards zero.")

@@ -15,7 +15,7 @@ from pegbox.features.traced import quantity
 
 Count: TypeAlias = tuple[Quantity, Quantity]
 Counts: TypeAlias = tuple[Count, ...]
-"""Along each dimension: the indices that occur, and all from the first to the last."""
+"""The number of indices that occur along each dimension, and of all from the first to the last."""
 
 LINE = 64
 PAGE = 4096

@@ -28,11 +28,12 @@ _ANSWER_SECONDS = 5.0
 """The seconds for the scheduler to describe the cluster: one that hangs must not stop this machine's own work."""
 
 _ATTEMPTS = 2
-"""Dask gives a task up when four workers have died with it. It is asked again so often: they may have been killed."""
+"""The number of times that Dask is asked for a task. It gives up when four workers have died with it, but they may have
+been killed."""
 
 _UNPLACED = 3
-"""Looks at which a task is on no worker although there are some. Dask does not look again for one when a worker gets
-the resource of its kind after it has joined."""
+"""The number of looks that find a task on no worker, though there are some, until it is submitted again. Dask does not
+look again when a worker gets a resource after it has joined."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -149,9 +149,11 @@ def test_other_products_with_erf_are_not_gelu(name: str) -> None:
         (lambda x: te.exp2(-te.abs(x)), "decay", "exp2"),
         (lambda x: te.exp2(te.abs(x - 1) * -1), "decay", "exp2"),
         (lambda x: te.exp(-te.abs(x)), "exp_decay", "exp"),
+        (lambda x: te.exp2(te.nonpositive(x - 1)), "decay", "exp2"),
+        (lambda x: te.exp(te.nonpositive(x)), "exp_decay", "exp"),
     ],
 )
-def test_a_power_of_a_negated_magnitude_is_one_function(power: Function, name: str, plain: str) -> None:
+def test_a_power_of_a_number_that_is_never_positive_is_one_function(power: Function, name: str, plain: str) -> None:
     found = text(power)
     assert f"@pegbox.{name}." in found
     assert f"@pegbox.{plain}." not in found

@@ -221,6 +221,7 @@ _LIBRARY: dict[str, tuple[Any, Any]] = {
     "trunc": (np.trunc, 5 * _UNIT), "fmod": (lambda x: np.fmod(x, 1.25), 5 * _UNIT),
     "hypot": (lambda x: np.hypot(x, 1.25), 5 * _UNIT), "atan2": (lambda x: np.arctan2(x, 1.25), 5 * _UNIT),
     "copysign": (lambda x: np.copysign(x, 1.25), 5 * _UNIT),
+    "nonpositive": (lambda x: x, _UNIT - 1),
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 Point: TypeAlias = "tuple[float | int, ...]"
 Evaluate: TypeAlias = Callable[[Sequence[Point]], list[float]]
-"""Returns the costs of points; raises `Stopped` where the function shall end."""
+"""A function that returns the costs of points, and raises `Stopped` to end its caller."""
 
 FRUITLESS = 1_000
 """The most calls in a row without a new point, after which the function is stopped: it is going round in circles."""

@@ -43,6 +43,8 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
     texts = [broadcast(frame, arg, lanes) for arg in args]
     if name == "abs":
         result = _absolute(frame, dtype, lanes, texts[0])
+    elif name == "nonpositive":
+        result = texts[0]
     elif name in _BITS:
         ty, flags = register(dtype, lanes), [("i1", "false")] if name == "clz" else []
         result = frame.op(frame.module.call(f"@llvm.{_BITS[name]}.{suffix(dtype, lanes)}", ty, (ty, texts[0]), *flags))
@@ -57,7 +59,7 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
     elif name in _LIBRARY:
         result = _library(frame, name, dtype, lanes, texts)
     else:
-        known = ", ".join((*_LLVM, "abs", *_MATH, *_LIBRARY, *_BITS, *_BITWISE, *_SHIFTS))
+        known = ", ".join((*_LLVM, "abs", "nonpositive", *_MATH, *_LIBRARY, *_BITS, *_BITWISE, *_SHIFTS))
         raise CompileError(f"no machine code for the intrinsic {name!r}; known: {known}")
     return Value(result, dtype, lanes)
 

@@ -1,10 +1,10 @@
-"""Gates and decays: products with sigmoids, 1 + tanh or 1 + erf, and powers of negated magnitudes, as one function.
+"""Gates and decays: products with sigmoids, 1 + tanh or 1 + erf, and powers of numbers up to 0, as one function.
 
     a * sigmoid(b)        = a / (1 + e^-b)
     k * a * (1 + tanh(b)) = 2 k a / (1 + 2^(-c b)) with c = 2 log2(e)
     a * (1 + erf(b))      = a + a erf(b), and gelu(x) where a = x / 2 and b = x / sqrt(2)
-    exp2(-abs(b))         = 2^-|b|
-    exp(-abs(b))          = e^-|b|
+    exp2(b)               = 2^b where b = -abs(c) or b = nonpositive(c)
+    exp(b)                = e^b, too
 
 SiLU, GELU and its approximation by tanh are such products. The quotient takes fewer operations than the function and
 the product. So does the sum, because the error of its erf need only be small relative to 1, not to erf. 1 + tanh(b) has
@@ -30,7 +30,7 @@ from pegbox.expr.equal import same
 from pegbox.expr.nodes import Binary, Call, Const, Expr
 
 NAMES = ("gate", "gate2", "erf_gate", "gelu", "decay", "exp_decay")
-"""The functions a / (1 + e^-b), a / (1 + 2^-b) and a (1 + erf(b)) of two numbers; GELU, 2^-|b| and e^-|b| of one."""
+"""The functions a / (1 + e^-b), a / (1 + 2^-b) and a (1 + erf(b)); GELU, and 2^b and e^b for b up to 0."""
 
 _DECAYS = {"exp2": "decay", "exp": "exp_decay"}
 
@@ -42,12 +42,15 @@ def fused(expr: Expr) -> Expr:
 
 
 def decay(call: Call) -> Call | None:
-    """Return the call that replaces a power of 2 or e of a negated magnitude; None for other calls."""
+    """Return the call that replaces a power of 2 or e of a number up to 0; None for other calls."""
     if call.name not in _DECAYS or call.dtype not in ("float32", "float64"):
         return None
-    size = _scaled(call.args[0], -1.0, most=1.0)
+    (exponent,) = call.args
+    if isinstance(exponent, Call) and exponent.name == "nonpositive":
+        return Call(_DECAYS[call.name], exponent.args, call.dtype)
+    size = _scaled(exponent, -1.0, most=1.0)
     if isinstance(size, Call) and size.name == "abs":
-        return Call(_DECAYS[call.name], size.args, call.dtype)
+        return Call(_DECAYS[call.name], (exponent,), call.dtype)
     return None
 
 

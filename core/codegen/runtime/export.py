@@ -127,7 +127,7 @@ def write_shared_library(
         _link(several[0].target, parts, path, link)
 
 
-def write_sequence_library(sequence: CallSequence, path: str | os.PathLike[str], *, link: Link | None = None) -> None:
+def write_sequence_library(sequence: CallSequence, path: str | os.PathLike[str]) -> None:
     """Write a library of a sequence: its function, its kernels, and its constants, which are mapped when it is loaded.
 
     Raises:
@@ -147,7 +147,7 @@ def write_sequence_library(sequence: CallSequence, path: str | os.PathLike[str],
         if sequence.constants.nbytes:
             parts.append(f"{folder}/constants.o")
             write_bytes_object(Path(parts[-1]), sequence.constants, sequence.constants_symbol, like=codes[0])
-        _link(program.target, parts, path, link)
+        _link(program.target, parts, path)
 
 
 def _libraries(programs: Sequence[Program], objects: Iterable[Path]) -> list[str]:
@@ -158,7 +158,7 @@ def _libraries(programs: Sequence[Program], objects: Iterable[Path]) -> list[str
     return needed
 
 
-def _link(target: Target, parts: Sequence[str], path: str | os.PathLike[str], link: Link | None) -> None:
+def _link(target: Target, parts: Sequence[str], path: str | os.PathLike[str], link: Link | None = None) -> None:
     listed = list(dict.fromkeys(parts))
     with written_beside(path) as out:
         if link is not None:

@@ -238,11 +238,11 @@ def _exp2_with_roots(x: VectorValue) -> VectorValue:
 
 
 def decay(x: VectorValue) -> VectorValue:
-    """Compute 2^-|x|; a subnormal result is any number from 0 to the smallest normal one."""
-    fmt, down = FORMATS[x.element], x.abs() * -1.0
+    """Compute 2^x for x <= 0; a subnormal result is any number from 0 to the smallest normal one."""
     if x.body.register_lanes == _COUNT:
-        return exp2(down)
-    inside = down.at_least(-float(fmt.bias))
+        return exp2(x)
+    fmt = FORMATS[x.element]
+    inside = x.at_least(-float(fmt.bias))
     if _picks_eight(x):
         return _normal_power(*_reduced_exp2(inside, inside, _NORMAL))
     less_one, n = _split_exponent(inside)
@@ -251,11 +251,11 @@ def decay(x: VectorValue) -> VectorValue:
 
 
 def exp_decay(x: VectorValue) -> VectorValue:
-    """Compute e^-|x|; a subnormal result is any number from 0 to the smallest normal one."""
-    fmt, down = FORMATS[x.element], x.abs() * -1.0
+    """Compute e^x for x <= 0; a subnormal result is any number from 0 to the smallest normal one."""
     if x.body.register_lanes == _COUNT:
-        return exp(down)
-    inside = down.at_least(-fmt.bias * math.log(2))
+        return exp(x)
+    fmt = FORMATS[x.element]
+    inside = x.at_least(-fmt.bias * math.log(2))
     if _picks_eight(x):
         return _normal_power(*_reduced(inside, inside, _NORMAL))
     r, n = reduce(inside)

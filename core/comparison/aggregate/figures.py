@@ -22,9 +22,9 @@ FIGURES = ("performance", "targets", "ranks")
 _MARKS = 8
 
 
-def save_figure(report: Comparison, name: str, path: str | os.PathLike[str], *, trials: int | None = None) -> None:
+def save_figure(report: Comparison, name: str, path: str | os.PathLike[str]) -> None:
     """Write one of `FIGURES` as a picture. Raises `ArgumentError` without matplotlib, or for an unknown name."""
-    found = report.aggregate(trials)
+    found = report.aggregate()
     check_plot(path)
     with saved(path, 1) as (axes,):
         draw(axes, report, found, name)

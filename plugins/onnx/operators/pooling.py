@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from pegbox import te
 from pegbox.compute import elementwise, flat_index, padded, unflat_indices
@@ -117,40 +117,78 @@ def max_unpool(node: OperatorNode, x: te.Tensor, places: te.Tensor) -> te.Tensor
 @in_float32
 def average_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     total, windows, counts = _pooled(node, x, te.sum, te.const(0, x.dtype))
-    whole = bool(node.get("count_include_pad", 0))
-    counted = node.get("counted_pads")
-    if whole and counted is not None:
-        rank = len(counts)
-        windows = replace(windows, before=counted[:rank], after=counted[rank:])
-    sides = [(e, n, *side) for e, n, side in zip(x.shape[2:], counts, windows.by_axis, strict=True)]
-
-    def count(i: Any, e: int, k: int, s: int, d: int, low: int, high: int) -> Any:
-        first, extent = (0, e + low + high) if whole else (low, e)
-        begin = i * s - first  # the window's first element, from the first that counts
-        least = te.maximum(te.floordiv(d - 1 - begin, d), 0)
-        return te.minimum(te.floordiv(extent - 1 - begin, d) + 1, k) - least
-
-    def is_whole(e: int, n: int, k: int, s: int, d: int, low: int, high: int) -> bool:
-        """Check that each window has all of its elements."""
-        return (whole or not (low or high)) and (n - 1) * s + d * (k - 1) < e + low + high
-
-    def may_miss(e: int, n: int, k: int, s: int, d: int, low: int, high: int) -> bool:
-        """Check if some window has no element of the image, because its steps are long or the border is wide."""
-        return any(all(not 0 <= i * s + r * d - low < e for r in range(k)) for i in range(n))
-
-    if all(is_whole(*each) for each in sides):
-        share = 1 / math.prod(windows.kernel)
+    sides = _counted(node, windows, x.shape[2:], counts)
+    share = 1 / math.prod(windows.kernel)
+    if all(side.starts_inside and side.ends_inside for side in sides):
         return elementwise(lambda e: e * share, total, name="AveragePool")
 
     def element(n: Any, c: Any, *at: Any) -> Any:
         number: Any = 1
-        for i, (e, _, *rest) in zip(at, sides, strict=True):
-            number = number * count(i, e, *rest)
-        if not whole and any(may_miss(*each) for each in sides):
+        for i, side in zip(at, sides, strict=True):
+            number = number * side.count(i)
+        if any(side.may_miss for side in sides):
             number = te.maximum(number, 1)
-        return total(n, c, *at) / te.cast(x.dtype, number)
+        is_whole = te.all(*(test for i, side in zip(at, sides, strict=True) for test in side.tests(i)))
+        value = total(n, c, *at)
+        return te.if_then_else(is_whole, value * share, value / te.cast(x.dtype, number))
 
     return computed(total.shape, element, name="AveragePool")
+
+
+class _Side(NamedTuple):
+    """An axis: its windows, and the elements that count, which are `extent` from the place `first` on."""
+
+    windows: int
+    kernel: int
+    stride: int
+    dilation: int
+    first: int
+    extent: int
+
+    @property
+    def starts_inside(self) -> bool:
+        """True if all windows begin with an element that counts."""
+        return self.first == 0
+
+    @property
+    def ends_inside(self) -> bool:
+        """True if all windows end with an element that counts, or in front of it."""
+        return (self.windows - 1) * self.stride + self._reach < self.first + self.extent
+
+    @property
+    def may_miss(self) -> bool:
+        """True if some window has no element that counts, because its steps are long or the border is wide."""
+        stop, steps = self.first + self.extent, range(0, self._reach + 1, self.dilation)
+        begins = range(0, self.windows * self.stride, self.stride)
+        return any(all(not self.first <= begin + step < stop for step in steps) for begin in begins)
+
+    @property
+    def _reach(self) -> int:
+        return self.dilation * (self.kernel - 1)
+
+    def count(self, i: Any) -> Any:
+        """Count the elements of a window, in numbers that fit more lanes and are floats sooner than indices are."""
+        begin, d = te.cast("int32", i) * self.stride - self.first, self.dilation
+        least = te.maximum(te.floordiv(d - 1 - begin, d), 0)
+        return te.minimum(te.floordiv(self.extent - 1 - begin, d) + 1, self.kernel) - least
+
+    def tests(self, i: Any) -> list[Any]:
+        """Make the tests that a window has all of its elements."""
+        begin = i * self.stride
+        after = [] if self.ends_inside else [begin + self._reach < self.first + self.extent]
+        return after if self.starts_inside else [begin >= self.first, *after]
+
+
+def _counted(node: OperatorNode, windows: Windows, extents: Sequence[int], counts: Sequence[int]) -> list[_Side]:
+    """Return the axes with the elements that count: those of the border if the node says so."""
+    rank = len(extents)
+    pads = [0] * (2 * rank)
+    if node.get("count_include_pad", 0):
+        pads = node.get("counted_pads") or [*windows.before, *windows.after]
+    return [
+        _Side(counts[d], k, s, step, low - pads[d], e + pads[d] + pads[d + rank])
+        for d, (e, (k, s, step, low, _)) in enumerate(zip(extents, windows.by_axis, strict=True))
+    ]
 
 
 @operator("LpPool")

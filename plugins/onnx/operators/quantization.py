@@ -17,11 +17,11 @@ from pegbox.plugins.onnx.operators.shapes import Index, axis_of
 Element = Callable[[Sequence[Index]], Any]
 
 
-def _along(node: OperatorNode, value: te.Tensor, extents: Sequence[int], default: int = 1) -> Element:
+def _along(node: OperatorNode, value: te.Tensor, extents: Sequence[int]) -> Element:
     """Read a scale or a zero point: one for all elements, one for each index of an axis, or one for each block."""
     if value.ndim == 0 or (value.ndim == 1 and value.shape[0] == 1):
         return lambda at: value(*[0] * value.ndim)
-    axis, block = axis_of(node, node.get("axis", default), len(extents)), node.get("block_size", 0)
+    axis, block = axis_of(node, node.get("axis", 1), len(extents)), node.get("block_size", 0)
     if value.ndim == 1:
         node.require_shape("scale or zero point", value.shape, (extents[axis],))
         return lambda at: value(at[axis])
