@@ -143,6 +143,7 @@ def _is_streamed(frame: Frame, loop: For, vectors: For, store: Store, function: 
         return False
     place = Var("place")
     along = substitute_vars(store, {vectors.var: sub(place, mul(loop.var, vectors.extent))})
+    assert isinstance(along, Store)
     form = frame.addresses(along)
     is_row = dict(form.terms).get(place) == 1 and not any(place in free_vars(atom.expr) for atom, _ in form.atoms)
     # Lanes that are moved on are others, and some are in the next iteration: only the place may decide what they do.
