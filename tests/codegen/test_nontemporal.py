@@ -11,6 +11,7 @@ from guarded_calls import beside_pages, own
 from lowered_programs import ONE_CORE, PARALLEL, SERIAL, TWO_CORES, VECTORIZED, WIDE, function, get, loop, put
 
 from pegbox.codegen import Kernel, Target, build, emit
+from pegbox.expr.build import select
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import ForKind, Function, Stmt, seq
 
@@ -119,3 +120,24 @@ def test_loops_that_read_their_row_are_written_as_usual() -> None:
 @pytest.mark.parametrize(("columns", "width"), [(192, 64), (256, 24)])
 def test_short_rows_and_parts_of_lines_are_written_as_usual(columns: int, width: int) -> None:
     assert "!nontemporal" not in emit(rows(columns, width=width), WIDE).ll
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_values_and_places_that_depend_on_the_iteration_alone_stay_there(part: int) -> None:
+    a, b, c = Buffer("a", (16, 100)), Buffer("b", (64,)), Buffer("c", (4096,))
+
+    def row(o: Any, i: Any) -> Stmt:
+        value: Any = [get(a, o, i), get(b, o), get(b, o // 2) * 2.0, select(i < 10, get(b, i), get(b, 3))]
+        place = [o * 64 + i] * 4 + [o * 64 + i + o // 2 * 64, o * 64 + i + o % 3 * 512]
+        return put(c, place[part], [*value, get(b, i), get(b, i)][part])
+
+    nests = [
+        loop("o", 16, lambda o: loop("i", 64, lambda i: row(o, i), VECTORIZED), annotations=notes)
+        for notes in ((), (NOTE,))
+    ]
+    x, y = np.arange(1600, dtype=np.float32).reshape(16, 100), np.arange(64, dtype=np.float32)
+    found = []
+    for nest in nests:
+        found.append(placed(np.zeros(4096, np.float32), 5)[0])
+        own(build(emit(function([a, b, c], [c], nest), ONE_CORE)))(x, y, found[-1])
+    assert np.array_equal(*found)

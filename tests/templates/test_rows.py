@@ -154,6 +154,22 @@ def test_long_rows_that_no_cache_holds_go_around_the_caches(name: str, columns: 
             shown = task.show_ir(config)
             assert ("# pragma_nontemporal = True" in shown) == (is_large and is_around)
             assert not (is_large and is_around) or f"prefetch(address({name}" not in shown
+        text = task.lower(task.space.get(0)).ll
+        assert ("!nontemporal" in text) == (is_large and is_around)
+
+
+def test_long_rows_with_a_scale_for_some_neighbours() -> None:
+    x, scale = te.placeholder((3, 4096), name="X"), te.placeholder((32,), name="scale")
+    k = te.reduce_axis((0, 4096), name="k")
+    size = te.compute((3,), lambda i: te.sum(x[i, k] * x[i, k], axis=k), name="size")
+    out = te.compute((3, 4096), lambda i, j: x[i, j] * scale[j // 128] * size[i], name="out")
+    task = pb.create_task([x, scale, out], space="rows", target="llvm -num-cores 1 -caches=32,64,1")
+    assert "# pragma_nontemporal" in task.show_ir(task.space.get(0))
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((3, 4096)).astype("float32"), rng.standard_normal(32).astype("float32")
+    found = np.empty(3 * 4096 + 5, "float32")[5:].reshape(3, 4096)
+    pb.build(task, config=task.space.get(0))(a, b, found)
+    np.testing.assert_allclose(found, a * b.repeat(128) * (a * a).sum(1, keepdims=True), rtol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,11 @@ from pegbox.codegen.emitter.frame import Frame
 from pegbox.codegen.emitter.function_text import Level
 from pegbox.codegen.emitter.lanes import Chunk, Lanes
 from pegbox.expr import nbytes
-from pegbox.expr.build import add, index, sub
+from pegbox.expr.build import add, index, mul, sub
 from pegbox.expr.low_level import PREFETCH
 from pegbox.expr.nodes import Call, Compare, Expr, Var
-from pegbox.expr.visit import loads
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.nodes import Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.passes.prefetch import LINE
 from pegbox.loops.visit import children, expressions, substitute_vars
@@ -150,9 +151,13 @@ def _is_nontemporal(frame: Frame, loop: For, vectors: For, store: Store, functio
         return False
     if any(load.buffer is buffer for expr in expressions(store) for load in loads(expr)):
         return False
-    step = dict(frame.addresses(store).terms)
-    is_row = step.get(vectors.var) == 1 and step.get(loop.var) == vectors.extent
-    return is_row and vectors.extent * nbytes(buffer.dtype) % LINE == 0
+    place = Var("place")
+    along = substitute_vars(store, {vectors.var: sub(place, mul(loop.var, vectors.extent))})
+    form = frame.addresses(along)
+    is_row = dict(form.terms).get(place) == 1 and not any(place in free_vars(atom.expr) for atom, _ in form.atoms)
+    # Lanes that are moved on are others, and some are in the next iteration: only the place may decide what they do.
+    is_moved = all(loop.var not in free_vars(simplify(expr, {})) for expr in expressions(along))
+    return is_row and is_moved and vectors.extent * nbytes(buffer.dtype) % LINE == 0
 
 
 def finish(frame: Frame) -> None:
