@@ -10,6 +10,7 @@ from te_values import check_values, grid, matmul, scheduled
 
 import pegbox as pb
 from pegbox import te
+from pegbox.codegen import Target, emit
 from pegbox.errors import ScheduleError
 from pegbox.schedule.te.replay import lower_te, replay
 
@@ -309,6 +310,18 @@ def test_te_pragmas(golden: Any) -> None:
     golden(scheduled(s, [a, b]))
 
 
+def test_te_nontemporal(golden: Any) -> None:
+    a = te.placeholder((5, 300), name="A")
+    b = te.compute(a.shape, lambda i, j: a[i, j] + 1, name="B")
+    s = te.create_schedule(b.op)
+    outer, inner = s[b].split(b.op.axis[1], factor=64)
+    s[b].vectorize(inner)
+    s[b].pragma(outer, "nontemporal")
+    golden(scheduled(s, [a, b]))
+    assert "!nontemporal" in emit(pb.lower(s, [a, b]), Target("llvm -num-cores 1")).ll
+    check_values(s, [a, b])
+
+
 def test_te_a_pragma_stays_with_the_outer_part_of_a_loop() -> None:
     a, b = grid()
     s = te.create_schedule(b.op)
@@ -371,6 +384,8 @@ def test_te_unknown_pragmas_and_values_are_refused() -> None:
         s[b].pragma(i, "auto_unroll_max_step", "many")
     with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: -1 is not an int; give int >= 0"):
         s[b].pragma(i, "auto_unroll_max_step", -1)
+    with pytest.raises(ScheduleError, match="pragma nontemporal: 'all' is not a bool"):
+        s[b].pragma(i, "nontemporal", "all")
 
 
 def whole_sum(n: int = 9) -> list[Any]:

@@ -145,8 +145,8 @@ class Frame:
     divisions, pointers: the results of address arithmetic that hold wherever their operands do.
     unrolling: the loops around that are written out, for messages.
     limits: the interval of an index register here, where a condition around makes it smaller than its range.
-    streamed: the buffer to which whole vectors are stored around the caches here; they lie at multiples of their size.
-    has_streamed: there are such stores in the function.
+    nontemporal: the buffer whose whole vectors are stored around the caches here, at multiples of their size.
+    has_nontemporal: there are such stores in the function.
     """
 
     def __init__(self, module: ModuleText, *, in_parallel: bool) -> None:
@@ -163,8 +163,8 @@ class Frame:
         self.pointers: dict[Any, str] = {}
         self.unrolling: list[str] = []
         self.limits: dict[str, tuple[int, int]] = {}
-        self.streamed: Buffer | None = None
-        self.has_streamed = False
+        self.nontemporal: Buffer | None = None
+        self.has_nontemporal = False
 
     def op(self, text: str) -> str:
         """Write an instruction here unless the same one was written before; return its register."""

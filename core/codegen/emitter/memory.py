@@ -247,12 +247,12 @@ def _load_chosen(frame: Frame, buffer: Buffer, terms: Terms, start: int, spread:
 
 
 def _has_elements(buffer: Buffer) -> bool:
-    """Decide if the buffer has an element for sure."""
+    """Decide if the buffer is known to have an element."""
     return all(isinstance(extent, int) and extent > 0 for extent in buffer.shape)
 
 
 def _load_same(frame: Frame, buffer: Buffer, terms: Terms, start: int, mask: str, count: int) -> str:
-    """Load the element that all live lanes read; where none is live, the first one, which can be read.
+    """Load the element that all live lanes read; if none is live, the buffer's first one, which is always there.
 
     A gather would take a step for each lane. LLVM drops the choice if it knows that a lane is live.
     """
@@ -265,7 +265,7 @@ def _load_same(frame: Frame, buffer: Buffer, terms: Terms, start: int, mask: str
 
 
 def any_lane(frame: Frame, mask: str, count: int) -> str:
-    """Emit a test if any lane is live."""
+    """Emit the test that some lane is live."""
     text = frame.module.call(f"@llvm.vector.reduce.or.v{count}i1", "i1", (register("bool", count), mask))
     return frame.op(text)
 
@@ -339,8 +339,8 @@ def _store_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: 
     where = _pointer(frame, buffer, terms, start, rising)
     stored, how = _to_memory(frame, buffer, text, count), f"align {align(buffer.dtype)}"
     size = frame.module.target.vector_bits // 8
-    if buffer is frame.streamed and count * nbytes(buffer.dtype) == size:
+    if buffer is frame.nontemporal and count * nbytes(buffer.dtype) == size:
         how = f"align {size}, !nontemporal {frame.module.one}"
-        frame.has_streamed = True
+        frame.has_nontemporal = True
     frame.text.lines.append(f"  store {memory(buffer.dtype, count)} {stored}, ptr {where}, {how}")
     frame.scope.memory[buffer].stored((_pointer(frame, buffer, terms, 0, rising), start, count), text)

@@ -1,9 +1,9 @@
-"""Nontemporal stores: rows of a result that no cache will hold go around the caches, where `pragma nontemporal` asks.
+"""Nontemporal stores: rows of a result that no cache will hold go around the caches, under `pragma nontemporal`.
 
 An ordinary store reads the line first. A nontemporal one does not, but it must be a vector at a multiple of its size,
-and all of a line must be written at once. Rows begin anywhere: the lanes are moved on to the next line, by a number
-that is known when the kernel runs, and the parts of lines at both ends are stored under masks. Their lines are
-prefetched when the row begins, since all later stores wait for them.
+and all of a line must be written at once. A row may begin anywhere in a line: its vectors are shifted to the next line,
+by a number that is known only when the kernel runs, and the parts of lines at both ends are peeled, and stored under
+masks. Their lines are prefetched when the row begins, since all later stores wait for them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pegbox.loops.visit import children, expressions, substitute_vars
 
 PRAGMA = "pragma_nontemporal"
 _FEWEST = 4
-"""The fewest iterations of a loop that is worth it."""
+"""The fewest iterations of a loop with nontemporal stores: the ends of a shorter one cost more than these save."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,20 @@ class Row:
     """A serial loop that stores a row in one vectorized loop.
 
     Attributes:
-        whole: the loop.
+        loop: the serial loop.
         vectors: the vectorized one.
         store: the store in it.
-        shift: the register of the number of elements in front of the first whole line.
-        level: the loop that defines it.
-        moved: the variable for it.
+        shift: the variable of the number of elements in front of the first whole line.
+        register: the register of that number.
+        level: the loop that defines the register.
     """
 
-    whole: For
+    loop: For
     vectors: For
     store: Store
-    shift: str
+    shift: Var
+    register: str
     level: Level
-    moved: Var
 
     @property
     def line(self) -> int:
@@ -58,49 +58,49 @@ class Row:
         return LINE // nbytes(self.store.buffer.dtype)
 
     @cached_property
-    def loop(self) -> For:
-        """The loop with its lanes moved on."""
-        *hints, _ = _parts(self.whole.body)
-        return self.whole.with_body(seq(*hints, self._lanes(0, self.vectors.extent)))
+    def main(self) -> For:
+        """The loop with shifted lanes."""
+        *hints, _ = _parts(self.loop.body)
+        return self.loop.with_body(seq(*hints, self._lanes(0, self.vectors.extent)))
 
     @property
     def head(self) -> Stmt:
         """The elements in front of the first whole line."""
-        return self._lanes(-self.line, self.line, lambda lane: Compare("ge", lane, self._apart))
+        return self._lanes(-self.line, self.line, lambda lane: Compare("ge", lane, self._start))
 
     @property
     def last(self) -> Stmt:
-        """The lines of the last iteration that end in the row."""
+        """The whole lines of the last iteration."""
         return self._lanes(0, self.vectors.extent - self.line)
 
     @property
     def tail(self) -> Stmt:
-        """The elements behind those of `last`."""
+        """The elements behind the last whole line."""
         first = self.vectors.extent - self.line
-        return self._lanes(first, self.line, lambda lane: Compare("lt", lane, self._apart))
+        return self._lanes(first, self.line, lambda lane: Compare("lt", lane, self._start))
 
     @property
-    def _apart(self) -> Expr:
-        """The elements of its first line that are not those of the row."""
-        return sub(index(self.line), self.moved)
+    def _start(self) -> Expr:
+        """The place in a line where a misaligned row begins, and where it ends."""
+        return sub(index(self.line), self.shift)
 
     def _lanes(self, first: int, count: int, is_live: Callable[[Var], Expr] | None = None) -> Stmt:
-        """Make a vectorized loop of lanes that are moved on."""
+        """Make a vectorized loop over shifted lanes."""
         lane = Var(self.vectors.var.name)
-        body: Stmt = substitute_vars(self.store, {self.vectors.var: add(lane, add(index(first), self.moved))})
+        body: Stmt = substitute_vars(self.store, {self.vectors.var: add(lane, add(index(first), self.shift))})
         body = body if is_live is None else If(is_live(lane), body)
         return For(lane, count, body, ForKind.VECTORIZED) if count else seq()
 
 
 def row(frame: Frame, loop: For, function: Function) -> Row | None:
-    """Find the row of a loop with the pragma, and prefetch its ends, with what is left for another loop."""
+    """Find the row of a loop with the pragma, and prefetch its ends; None if its stores must be ordinary ones."""
     if (PRAGMA, True) not in loop.annotations or loop.extent < _FEWEST:
         return None
     *hints, vectors = _parts(loop.body)
     if not all(map(_is_hint, hints)) or not isinstance(vectors, For) or vectors.kind is not ForKind.VECTORIZED:
         return None
     store = vectors.body
-    if not isinstance(store, Store) or not _is_streamed(frame, loop, vectors, store, function):
+    if not isinstance(store, Store) or not _is_nontemporal(frame, loop, vectors, store, function):
         return None
     frame.env[loop.var] = 0
     where = address(frame, store, Chunk(Lanes(1, {vectors.var: (0,)}), None))
@@ -109,18 +109,28 @@ def row(frame: Frame, loop: For, function: Function) -> Row | None:
     level = frame.registers.home.get(start)
     if where.vector is not None or level is None:
         return None
-    size = nbytes(store.buffer.dtype)
     bits = frame.at(level, f"ptrtoint ptr {start} to i64")
     missing = frame.at(level, f"and i64 {frame.at(level, f'sub i64 0, {bits}')}, {LINE - 1}")
-    shift = frame.at(level, f"lshr i64 {missing}, {size.bit_length() - 1}")
+    size = nbytes(store.buffer.dtype)
+    register = frame.at(level, f"lshr i64 {missing}, {size.bit_length() - 1}")
+    _prefetch_ends(frame, level, start, size, _lengths(frame, loop, vectors, store))
+    return Row(loop, vectors, store, Var("shift"), register, level)
+
+
+def _lengths(frame: Frame, loop: For, vectors: For, store: Store) -> tuple[int, int]:
+    """Return the elements that the loop stores, and those of the row behind them, which another loop stores."""
     end = loop.extent * vectors.extent
     length = min((coef for _, coef in frame.addresses(store).terms if coef >= end), default=end)
-    left = length - end if length - end < vectors.extent else 0
-    for place in (0, *range(end * size - 1, (end + left) * size - 1, LINE), (end + left) * size - 1):
+    return end, length - end if length - end < vectors.extent else 0
+
+
+def _prefetch_ends(frame: Frame, level: Level, start: str, size: int, lengths: tuple[int, int]) -> None:
+    """Prefetch the first line of a row, and the lines from the end of its loop to the end of the row."""
+    end, rest = lengths
+    for place in (0, *range(end * size - 1, (end + rest) * size - 1, LINE), (end + rest) * size - 1):
         at = frame.at(level, f"getelementptr i8, ptr {start}, i64 {place}")
         numbers = ("i32", "1"), ("i32", "3"), ("i32", "1")
         level.hoisted.append("  " + frame.module.call("@llvm.prefetch.p0", "void", ("ptr", at), *numbers))
-    return Row(loop, vectors, store, shift, level, Var("moved"))
 
 
 def _parts(stmt: Stmt) -> tuple[Stmt, ...]:
@@ -134,8 +144,8 @@ def _is_hint(stmt: Stmt) -> bool:
     return isinstance(stmt, For | Seq) and all(map(_is_hint, children(stmt)))
 
 
-def _is_streamed(frame: Frame, loop: For, vectors: For, store: Store, function: Function) -> bool:
-    """Decide if whole lines of a parameter are stored, which nothing reads here."""
+def _is_nontemporal(frame: Frame, loop: For, vectors: For, store: Store, function: Function) -> bool:
+    """Decide if the store writes whole lines, one after the other, of a parameter that its value does not read."""
     buffer = store.buffer
     if buffer not in function.params or buffer.dtype == "bool":
         return False
@@ -152,6 +162,6 @@ def _is_streamed(frame: Frame, loop: For, vectors: For, store: Store, function: 
 
 
 def finish(frame: Frame) -> None:
-    """Let other threads see these stores before what follows; x86 does not keep their order."""
-    if frame.has_streamed and frame.module.target.architecture == "x86_64":
+    """Emit a fence behind nontemporal stores, so that other threads see them first; x86 does not keep their order."""
+    if frame.has_nontemporal and frame.module.target.architecture == "x86_64":
         frame.text.effect(frame.module.call("@llvm.x86.sse.sfence", "void"))

@@ -90,7 +90,7 @@ class Writer:
             self._unrolled(stmt)
         elif not (stmt.kind is ForKind.PARALLEL and scalar and self.plan.parallel(self.frame, stmt)):
             row = nontemporal.row(self.frame, stmt, self.plan.function) if scalar else None
-            self.serial(stmt, "0", str(stmt.extent)) if row is None else self._streamed(row)
+            self.serial(stmt, "0", str(stmt.extent)) if row is None else self._nontemporal(row)
 
     def _unrolled(self, stmt: For) -> None:
         env = self.frame.env
@@ -141,19 +141,19 @@ class Writer:
             wishes.append('!"llvm.loop.vectorize.enable", i1 false')
         return ", !llvm.loop " + self.frame.module.loop_metadata(*wishes) if wishes else ""
 
-    def _streamed(self, row: nontemporal.Row) -> None:
+    def _nontemporal(self, row: nontemporal.Row) -> None:
         """Write a loop over a row whose whole cache lines go around the caches."""
         frame, var, extent = self.frame, row.loop.var, row.loop.extent
-        is_apart = Value(frame.op(f"icmp ne i64 {row.shift}, 0"), "bool", 0)
-        stop = frame.op(f"select i1 {is_apart.text}, i64 {extent - 1}, i64 {extent}")
-        frame.bind(row.moved, row.shift, row.level, (0, row.line))
-        self._branch([is_apart], lambda: self._iteration(var, 0, row.head))
-        frame.streamed = row.store.buffer
-        self.serial(row.loop, "0", stop)
-        self._branch([is_apart], lambda: self._iteration(var, extent - 1, row.last))
-        frame.streamed = None
-        self._branch([is_apart], lambda: self._iteration(var, extent - 1, row.tail))
-        del frame.env[row.moved]
+        is_misaligned = Value(frame.op(f"icmp ne i64 {row.register}, 0"), "bool", 0)
+        stop = frame.op(f"select i1 {is_misaligned.text}, i64 {extent - 1}, i64 {extent}")
+        frame.bind(row.shift, row.register, row.level, (0, row.line))
+        self._branch([is_misaligned], lambda: self._iteration(var, 0, row.head))
+        frame.nontemporal = row.store.buffer
+        self.serial(row.main, "0", stop)
+        self._branch([is_misaligned], lambda: self._iteration(var, extent - 1, row.last))
+        frame.nontemporal = None
+        self._branch([is_misaligned], lambda: self._iteration(var, extent - 1, row.tail))
+        del frame.env[row.shift]
 
     def _iteration(self, var: Var, value: int, body: Stmt) -> None:
         self.frame.env[var] = value
