@@ -85,6 +85,19 @@ def test_rows_of_several_threads() -> None:
     assert program.ll.split("define internal void @kernel.part.1")[1].count("!nontemporal") > 0
 
 
+def test_threads_see_the_rows_that_were_written_before_they_start() -> None:
+    a, c, d = Buffer("a", (256,)), Buffer("c", (256,)), Buffer("d", (256,))
+    written = loop(
+        "o", 4, lambda o: loop("i", 64, lambda i: put(c, o * 64 + i, get(a, o * 64 + i)), VECTORIZED),
+        annotations=(NOTE,),
+    )  # fmt: skip
+    read = loop("j", 256, lambda j: put(d, j, get(c, 255 - j)), PARALLEL)
+    target = Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=znver4 -num-cores 2")
+    text = emit(function([a, c, d], [c, d], seq(written, read)), target).ll
+    launch = text.split("define internal void @kernel.body" if "@kernel.body(" in text else "define void @kernel(")[1]
+    assert "sfence" in launch.split("call void @GOMP_parallel")[0]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="pages that cannot be read are made as on Linux")
 def test_nothing_outside_the_arrays_is_read() -> None:
     func = rows(260, count=2, width=64, blocks=4)

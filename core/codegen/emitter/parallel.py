@@ -143,6 +143,7 @@ class ParallelLoops:
             frame.text.effect(f"store {ty} {name}, ptr {slot}, align 8")
         self.module.declare("declare void @GOMP_parallel(ptr, ptr, i32, i32)")
         function = f"@{self.module.name}.parallel.{self._count}"
+        nontemporal.finish(frame)
         frame.text.effect(f"call void @GOMP_parallel(ptr {function}, ptr {record}, i32 {self.threads}, i32 0)")
         frame.scope.memory.clear()
 
