@@ -1,4 +1,4 @@
-"""Softmax, normalizations and activations beside a copy of the same bytes, torch and ONNX Runtime.
+"""Softmax, normalizations and activations against a copy of the same bytes, torch and ONNX Runtime.
 
     python3 benchmarks/memory_bound.py                        # rows that no cache holds, and rows that a cache holds
     python3 benchmarks/memory_bound.py --mbytes 64 0.2 --columns 1024 197 --seconds 2
@@ -71,7 +71,7 @@ def main() -> int:
 def measured(name: str, rows: int, columns: int, options: argparse.Namespace) -> str:
     """Write a row of the table."""
     rng = np.random.default_rng(0)
-    x, found, copied, onnx = apart(4, (rows, columns), options)
+    x, found, copied, onnx = spaced_arrays(4, (rows, columns), options)
     rng.standard_normal(out=x, dtype="float32")
     weights = [
         rng.standard_normal(columns).astype("float32") for _ in range({"layer_norm": 2, "rms_norm": 1}.get(name, 0))
@@ -174,7 +174,7 @@ def bound_call(graph: Any, x: Array, made: Array) -> Call:
     return call
 
 
-def apart(number: int, shape: tuple[int, int], options: argparse.Namespace) -> list[Array]:
+def spaced_arrays(number: int, shape: tuple[int, int], options: argparse.Namespace) -> list[Array]:
     """Make arrays that begin `distance` MiB apart; longer ones follow each other, each `offset` bytes behind a line."""
     size = shape[0] * shape[1]
     step = max(round(options.distance * 2**20 / 4), -(-size // 16) * 16)

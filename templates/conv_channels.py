@@ -76,9 +76,9 @@ def _read(
         return value if spans[1][1] <= pixels else te.if_then_else(x < pixels, value, te.const(0, conv.dtype))
     at, last = list[te.Expr](), list[int]()
     for i, (start, extent), stride, step in zip((y, x), spans, conv.stride, conv.steps, strict=True):
-        apart = stride // step
-        at.append(i * apart + start)
-        last.append(start + (extent - 1) * apart)
+        distance = stride // step
+        at.append(i * distance + start)
+        last.append(start + (extent - 1) * distance)
     return padded(conv, data, last, n, c, *at)
 
 
