@@ -195,7 +195,7 @@ def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
         most = -(-max(map(found.row, ops), default=1) // lanes)
         is_plain = name == "map_vectors" and not any(_is_slow(found, op) for op in ops)
         best: tuple[int, ...] = _VECTORS if is_plain or most <= max(_VECTORS) else _IN_TURNS
-        if name == "map_vectors" and _goes_around_caches(cfg, found):  # what is left does not
+        if name == "map_vectors" and _goes_around_caches(cfg, found):  # the rest of a row does not
             best = tuple(sorted(best, key=lambda count: found.row(found.out) % (count * lanes)))
         cfg.define_knob(name, list(dict.fromkeys(min(count, most) for count in best)))
     threads.declare(cfg, count_flop(found.out.outputs))
@@ -273,10 +273,10 @@ def _kept_in_output(cfg: pb.TemplateConfig, found: Rows) -> ComputeOp | None:
 
 
 def _goes_around_caches(cfg: pb.TemplateConfig, found: Rows) -> bool:
-    """Decide if rows of the output are better written around the caches, since the last one holds few of them.
+    """Decide if rows of the output are better written around the caches, because the last one does not hold it.
 
-    Then memory need not read their lines first, but all of a row comes at once. Short rows whose computation takes as
-    long as memory lose more by that.
+    Then memory need not read their lines first, but gets all lines of a row in a burst. Short rows that take as long to
+    compute as to write lose more by that than they gain.
     """
     out, (_, _, share) = found.out.outputs[0], cfg.target.caches
     row = found.row(found.out) * nbytes(out.dtype)
@@ -332,8 +332,8 @@ def _fetching_pass(found: Rows, loops: Mapping[ComputeOp, te.IterVar]) -> Comput
 def _reading_pass(cfg: pb.TemplateConfig, found: Rows, loops: Mapping[ComputeOp, te.IterVar]) -> ComputeOp:
     """Choose the pass that fetches the next row where none computes slow functions: the one that writes the output.
 
-    Lines on their way around the caches need the same places as those that come. So in rows from 8 KB on that the
-    closest cache still holds, it is the pass before, unless that is the only one.
+    Lines on their way around the caches need the same buffers as lines that are fetched. So for rows of 8 KB or more
+    that the closest cache holds, it is the pass before, unless the row has only one.
     """
     row = found.row(found.out) * nbytes(found.out.outputs[0].dtype)
     before = [op for op in found.stages if op in loops]

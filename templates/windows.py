@@ -1,8 +1,8 @@
 """Reductions of windows that slide along the rows of an image, such as poolings with the channels first.
 
 `WindowGenerator` is the space generator `windows`. A window is reduced in two steps: its columns first, as vectors of
-neighbouring columns, so that windows that overlap share them; then each window takes the results of its columns, which
-a stride parts from those of its neighbour. The columns' results of a few rows of windows stay in the closest cache.
+neighbouring columns, so that windows that overlap share them; then the results of its columns, which begin a stride
+behind those of the window before. The columns' results of a few rows of windows stay in the closest cache.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from pegbox.templates.tensor_space import TensorSpace
 _REDUCERS: Mapping[str, Any] = {"max": te.max, "min": te.min, "sum": te.sum, "prod": te.prod}
 
 _HEIGHTS = (4, 2, 1)
-_WHOLE = 14
-"""The rows of windows whose columns are reduced at once, or the most that are all of an image."""
+"""The numbers of rows of windows whose columns are reduced at once."""
+
+_MOST_ROWS = 14
+"""The most rows of windows in an image whose columns may all be reduced at once."""
 
 _STEPS = 32
-"""The most steps of a reduction that are written out."""
+"""The most steps of a reduction that is unrolled."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,10 @@ class Windows:
     """A reduction of windows in two steps.
 
     Attributes:
-        inlined: the stages of elements, which are computed where they are read.
+        inlined: the pointwise stages, which are computed where they are read.
         columns: the reduction of each column.
-        windows: the reduction of the columns of each window.
-        out: the output, which is `windows` or is computed from its elements.
+        windows: the reduction of the columns of each window, in registers.
+        out: the output, computed from the elements of `windows`.
     """
 
     inlined: tuple[ComputeOp, ...]
@@ -59,8 +61,8 @@ class WindowGenerator:
         """Derive the space of a reduction of windows whose rows are neighbours along the last axis.
 
         Raises:
-            TemplateError: there is no such reduction, or another one; windows leave out columns; or there are several
-                outputs.
+            TemplateError: there is no such reduction, or there is another one; there are gaps between windows; or there
+                are several outputs.
         """
         found = windows_of(tensors)
         made = tuple(found.out.outputs[0] if isinstance(each.op, ComputeOp) else each for each in tensors)
@@ -71,7 +73,7 @@ class WindowGenerator:
 
 
 class _Reduction(NamedTuple):
-    """A reduction of a source at axes of the result and of windows, by `combine`."""
+    """A reduction of `source`, an element at `axis` of the result and `reduce_axis` of a window, by `combine`."""
 
     name: str
     combine: Any
@@ -90,13 +92,13 @@ def windows_of(tensors: Sequence[Tensor]) -> Windows:
     if not places or places != list(range(places[0], places[-1] + 1)):
         raise TemplateError("windows: there is no reduction, or there are several; use space='sketch'")
     before, reductions, after = ops[: places[0]], ops[places[0] : places[-1] + 1], ops[places[-1] + 1 :]
-    whole = _joined(reductions)
-    columns, windows = _in_two_steps(whole)
-    last = te.compute(windows.shape, lambda *at: windows(*at), name=whole.name)  # until then it is in registers
+    joined = _joined(reductions)
+    columns, windows = _in_two_steps(joined)
+    last = te.compute(windows.shape, lambda *at: windows(*at), name=joined.name)
     known, inlined = {reductions[-1].outputs[0].buffer: windows}, before
     for op in after:
         if op.outputs[0].shape != windows.shape:
-            raise TemplateError(f"windows: {op.name} has not the shape of {whole.name}; use space='sketch'")
+            raise TemplateError(f"windows: {op.name} does not have the shape of {joined.name}; use space='sketch'")
         last = known[op.outputs[0].buffer] = _reading(known, op)
         inlined.append(_operation(last))
     return Windows(tuple(op for op in inlined if op is not last.op), *map(_operation, (columns, windows, last)))
@@ -108,17 +110,19 @@ def _operation(tensor: Tensor) -> ComputeOp:
 
 
 def _joined(ops: Sequence[ComputeOp]) -> _Reduction:
-    """Join reductions, each of the results of the one before, to one over the axes of all."""
-    whole = _reduction(ops[0])
+    """Join reductions, each of which reads only the one before, into one over the axes of all."""
+    joined = _reduction(ops[0])
     for before, op in pairwise(ops):
         last = _reduction(op)
         match last.source:
-            case Load(buffer, indices) if buffer is before.outputs[0].buffer and last.combine is whole.combine:
-                source = substitute(whole.source, dict(zip(whole.axis, indices, strict=True)))
-                whole = last._replace(source=source, reduce_axis=(*last.reduce_axis, *whole.reduce_axis))
+            case Load(buffer, indices) if buffer is before.outputs[0].buffer and last.combine is joined.combine:
+                source = substitute(joined.source, dict(zip(joined.axis, indices, strict=True)))
+                joined = last._replace(source=source, reduce_axis=(*last.reduce_axis, *joined.reduce_axis))
             case _:
-                raise TemplateError(f"windows: {op.name} does not go on with {before.name}; use space='sketch'")
-    return whole
+                raise TemplateError(
+                    f"windows: {op.name} does not reduce {before.name} in the same way; use space='sketch'"
+                )
+    return joined
 
 
 def _reduction(op: ComputeOp) -> _Reduction:
@@ -126,7 +130,7 @@ def _reduction(op: ComputeOp) -> _Reduction:
     combine = _REDUCERS.get(reduce.reducer.name) if reduce is not None and _is_true(reduce.condition) else None
     # A user's reducer may have one of these names.
     if reduce is None or combine is None or combine(reduce.sources[0], axis=reduce.axes).reducer is not reduce.reducer:
-        raise TemplateError(f"windows: {op.name} is no plain maximum, minimum, sum or product; use space='sketch'")
+        raise TemplateError(f"windows: {op.name} is not a plain maximum, minimum, sum or product; use space='sketch'")
     return _Reduction(op.name, combine, reduce.sources[0], op.axis, op.reduce_axis)
 
 
@@ -134,42 +138,42 @@ def _is_true(condition: Expr) -> bool:
     return isinstance(condition, Const) and bool(condition.value)
 
 
-def _in_two_steps(whole: _Reduction) -> tuple[Tensor, Tensor]:
-    """Return the reductions of columns, and of windows from these."""
-    inner, step = _slide(whole)
-    *lead, last = whole.axis
-    old = [axis for axis in whole.reduce_axis if axis is not inner]
+def _in_two_steps(joined: _Reduction) -> tuple[Tensor, Tensor]:
+    """Return the reduction of columns, and the reduction of these to windows."""
+    inner, step = _slide(joined)
+    *lead, last = joined.axis
+    old = [axis for axis in joined.reduce_axis if axis is not inner]
     others = [te.reduce_axis((0, axis.extent), name=axis.name) for axis in old]
     along = te.reduce_axis((0, inner.extent), name=inner.name)
 
     def column(*at: Expr) -> Expr:
         places: dict[Var, Expr] = dict(zip((*lead, inner, last, *old), (*at, te.const(0, INDEX), *others), strict=True))
-        made: Expr = whole.combine(substitute(whole.source, places), axis=others)
+        made: Expr = joined.combine(substitute(joined.source, places), axis=others)
         return made
 
     shape = [axis.extent for axis in lead]
     columns = te.compute((*shape, (last.extent - 1) * step + inner.extent), column, name="columns")
     windows = te.compute(
         (*shape, last.extent),
-        lambda *at: whole.combine(columns(*at[:-1], at[-1] * step + along), axis=[along]),
+        lambda *at: joined.combine(columns(*at[:-1], at[-1] * step + along), axis=[along]),
         name="windows",
     )
     return columns, windows
 
 
-def _slide(whole: _Reduction) -> tuple[te.IterVar, int]:
+def _slide(joined: _Reduction) -> tuple[te.IterVar, int]:
     """Return the axis along which a window has neighbouring columns, and the columns from one window to the next."""
-    refused = TemplateError(f"windows: {whole.name} reduces no windows along the last axis; use space='sketch'")
-    if len(whole.axis) < 2 or len(whole.reduce_axis) < 2 or whole.axis[-1].extent == 1:
+    refused = TemplateError(f"windows: {joined.name} does not reduce windows along the last axis; use space='sketch'")
+    if len(joined.axis) < 2 or len(joined.reduce_axis) < 2 or joined.axis[-1].extent == 1:
         raise refused
-    last = whole.axis[-1]
-    loads = [part for part in walk(whole.source) if isinstance(part, Load)]
+    last = joined.axis[-1]
+    loads = [part for part in walk(joined.source) if isinstance(part, Load)]
     places = [linear(load.indices[-1]) for load in loads]
-    found = [axis for axis in whole.reduce_axis if axis.extent > 1 and all(at.coefficient(axis) == 1 for at in places)]
+    found = [axis for axis in joined.reduce_axis if axis.extent > 1 and all(at.coefficient(axis) == 1 for at in places)]
     steps = {at.coefficient(last) for at in places}
     if len(found) != 1 or len(steps) != 1 or not 0 < max(steps) <= found[0].extent:
         raise refused
-    outside = rewrite(whole.source, lambda e: te.const(0, e.dtype) if isinstance(e, Load) else None)
+    outside = rewrite(joined.source, lambda e: te.const(0, e.dtype) if isinstance(e, Load) else None)
     rest = [index for load in loads for index in load.indices[:-1]]
     rest += [term for at in places for term in at.terms if term is not last and term is not found[0]]
     if not all(free_vars(each).isdisjoint((last, found[0])) for each in (outside, *rest)):
@@ -178,7 +182,7 @@ def _slide(whole: _Reduction) -> tuple[te.IterVar, int]:
 
 
 def _reading(known: Mapping[Buffer, Tensor], op: ComputeOp) -> Tensor:
-    """Return a stage of elements that reads other tensors in the place of some buffers."""
+    """Return a pointwise stage that reads the tensors `known` instead of their buffers."""
 
     def leaf(expr: Expr) -> Expr | None:
         return known[expr.buffer](*expr.indices) if isinstance(expr, Load) and expr.buffer in known else None
@@ -194,9 +198,9 @@ def _reading(known: Mapping[Buffer, Tensor], op: ComputeOp) -> Tensor:
 
 
 def _declare(cfg: pb.TemplateConfig, found: Windows) -> None:
-    """Declare the knobs: the rows of windows at a time, and the lanes of a vector."""
+    """Declare the knobs: the number of rows of windows at a time, and the lanes of a vector."""
     rows = found.out.axis[-2].extent
-    heights = [rows, *_HEIGHTS] if rows <= _WHOLE else _HEIGHTS
+    heights = [rows, *_HEIGHTS] if rows <= _MOST_ROWS else _HEIGHTS
     cfg.define_knob("height", list(dict.fromkeys(n for n in heights if n <= rows)))
     cfg.define_knob("lanes", _lanes(cfg, found))
     cfg.prefer_first()
@@ -204,7 +208,7 @@ def _declare(cfg: pb.TemplateConfig, found: Windows) -> None:
 
 
 def _lanes(cfg: pb.TemplateConfig, found: Windows) -> list[int]:
-    """Return the lanes of two registers, which hide latency, of one, and of half of one that is wide.
+    """Return the lanes of two registers, which hide latency, of one, and, if registers are wide, of half of one.
 
     Where registers are wide, the lanes that waste least at the ends of rows come first.
     """

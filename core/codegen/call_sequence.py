@@ -18,7 +18,7 @@ WORKSPACE, CONSTANTS = "workspace", "constants"
 
 
 class AreaOffset(NamedTuple):
-    """A place in memory: so many bytes behind the beginning of an area."""
+    """A place in memory: a number of bytes behind the beginning of an area."""
 
     area: str
     offset: int = 0

@@ -1,4 +1,4 @@
-"""`CallSequence` of a graph and the kernels of its nodes: the places of all values, and the calls."""
+"""The `CallSequence` of a graph and the kernels of its nodes: the places of all values, and the calls."""
 
 from __future__ import annotations
 

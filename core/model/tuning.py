@@ -136,7 +136,7 @@ def tune_model(
 
 @contextlib.contextmanager
 def _shown_rounds(tasks: Sequence[ModelTask], latency: Latency, *, progress: bool) -> Iterator[OnRound]:
-    """Give the function that shows a round of the search, if there is to be progress."""
+    """Yield the function that shows a round of the search; without `progress`, one that does nothing."""
     if not progress:
         yield lambda *_: None
         return

@@ -125,7 +125,7 @@ class SimplifyConstTensor:
 
 
 class AddCacheWrite:
-    """Gives a tiled stage that has no consumer to be fused with one: the copy of its tile."""
+    """Gives a consumer, the copy of its tile, to a tiled stage that has none to be fused with."""
 
     def match(self, state: State, stage: int) -> Match:
         name = state.stages[stage]

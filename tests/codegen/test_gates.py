@@ -153,7 +153,7 @@ def test_other_products_with_erf_are_not_gelu(name: str) -> None:
         (lambda x: te.exp(te.nonpositive(x)), "exp_decay", "exp"),
     ],
 )
-def test_a_power_of_a_number_that_is_never_positive_is_one_function(power: Function, name: str, plain: str) -> None:
+def test_a_power_whose_exponent_is_never_positive_is_one_function(power: Function, name: str, plain: str) -> None:
     found = text(power)
     assert f"@pegbox.{name}." in found
     assert f"@pegbox.{plain}." not in found

@@ -1,10 +1,10 @@
-"""Gates and decays: products with sigmoids, 1 + tanh or 1 + erf, and powers of numbers up to 0, as one function.
+"""Gates and decays: products with sigmoids, 1 + tanh or 1 + erf, and powers with exponents up to 0, as one function.
 
     a * sigmoid(b)        = a / (1 + e^-b)
     k * a * (1 + tanh(b)) = 2 k a / (1 + 2^(-c b)) with c = 2 log2(e)
     a * (1 + erf(b))      = a + a erf(b), and gelu(x) where a = x / 2 and b = x / sqrt(2)
-    exp2(b)               = 2^b where b = -abs(c) or b = nonpositive(c)
-    exp(b)                = e^b, too
+    exp2(b)               = 2^b, where b = -abs(c) or b = nonpositive(c)
+    exp(b)                = e^b, for the same b
 
 SiLU, GELU and its approximation by tanh are such products. The quotient takes fewer operations than the function and
 the product. So does the sum, because the error of its erf need only be small relative to 1, not to erf. 1 + tanh(b) has
@@ -42,7 +42,7 @@ def fused(expr: Expr) -> Expr:
 
 
 def decay(call: Call) -> Call | None:
-    """Return the call that replaces a power of 2 or e of a number up to 0; None for other calls."""
+    """Return the call that replaces a power of 2 or e whose exponent cannot be positive; None for other calls."""
     if call.name not in _DECAYS or call.dtype not in ("float32", "float64"):
         return None
     (exponent,) = call.args

@@ -156,9 +156,9 @@ def _is_nontemporal(frame: Frame, loop: For, vectors: For, store: Store, functio
     assert isinstance(along, Store)
     form = frame.addresses(along)
     is_row = dict(form.terms).get(place) == 1 and not any(place in free_vars(atom.expr) for atom, _ in form.atoms)
-    # Lanes that are moved on are others, and some are in the next iteration: only the place may decide what they do.
-    is_moved = all(loop.var not in free_vars(simplify(expr, {})) for expr in expressions(along))
-    return is_row and is_moved and vectors.extent * nbytes(buffer.dtype) % LINE == 0
+    # A shifted lane may belong to the next iteration: its value may depend on its place in the row only.
+    can_shift = all(loop.var not in free_vars(simplify(expr, {})) for expr in expressions(along))
+    return is_row and can_shift and vectors.extent * nbytes(buffer.dtype) % LINE == 0
 
 
 def finish(frame: Frame) -> None:

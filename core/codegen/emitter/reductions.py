@@ -100,7 +100,7 @@ def horizontal(frame: Frame, op: str, values: Sequence[Value]) -> Value:
 
 
 def _extremum(frame: Frame, op: str, values: Sequence[Value]) -> Value:
-    """Find the extremum of all lanes as if none were NaN, and separately if one is: no step waits for a test."""
+    """Find the extremum of all lanes as if none were NaN, and test for NaN separately: no step waits for the test."""
     count, dtype, call = values[0].lanes, values[0].dtype, frame.module.call
     ty, test, element, kind = register(dtype, count), register("bool", count), register(dtype, 0), suffix(dtype, count)
     unordered, *more = (frame.op(f"fcmp uno {ty} {value.text}, {value.text}") for value in values)

@@ -81,7 +81,7 @@ class _RacingLoop:
         )
 
     def _has_own_boxes(self, found: Sequence[Access]) -> bool:
-        """Check if the boxes that an iteration touches do not meet those of the others."""
+        """Check that the boxes that an iteration touches do not overlap those of the others."""
         ranges = dict(self.ranges)
         places: list[Expr] = []
         for dim in range(len(found[0].region.box)):

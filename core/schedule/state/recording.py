@@ -96,7 +96,7 @@ class _Order(NamedTuple):
     Attributes:
         circular: the program before the primitive, if it has circular buffers; else None.
         rows: the program before it, if it has rows that depend on earlier ones; else None.
-        any_block: whether the primitive is good for blocks whose iterations depend on each other.
+        any_block: True if the primitive may change blocks whose iterations depend on each other.
     """
 
     circular: Tree | None
@@ -105,14 +105,14 @@ class _Order(NamedTuple):
 
     @classmethod
     def of(cls, sch: ScheduleState, *, any_block: bool) -> _Order:
-        """Find what the program of a schedule must keep."""
+        """Find the order that a primitive must keep in the program of a schedule."""
         if sch.func_name is None:
             return cls(None, None, any_block)
         circular = sch.tree if has_circular_buffers(sch.tree) else None
         return cls(circular, sch.tree if not any_block and sch.legality.rows(sch.func_name) else None, any_block)
 
     def check(self, tree: Tree) -> None:
-        """Raise ScheduleError if the program after the primitive has another order."""
+        """Raise `ScheduleError` if the program after the primitive does not keep the order."""
         if self.circular is not None:
             with showing(self.circular):
                 check_circular_buffers(self.circular, tree)

@@ -38,7 +38,7 @@ StopReason: TypeAlias = Literal[
 _LIMITS: tuple[StopReason, ...] = ("trials", "budget", "early stopping")
 
 MANY_KNOBS, SHOWN_KNOBS = 12, 6
-"""A result with so many knobs or more lists only the second number of them; the page lists all."""
+"""The number of knobs from which on a result lists only some, and the number that it lists; the page lists all."""
 
 
 @dataclass(frozen=True)

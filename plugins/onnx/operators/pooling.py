@@ -117,26 +117,26 @@ def max_unpool(node: OperatorNode, x: te.Tensor, places: te.Tensor) -> te.Tensor
 @in_float32
 def average_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     total, windows, counts = _pooled(node, x, te.sum, te.const(0, x.dtype))
-    sides = _counted(node, windows, x.shape[2:], counts)
+    axes = _counted(node, windows, x.shape[2:], counts)
     share = 1 / math.prod(windows.kernel)
-    if all(side.starts_inside and side.ends_inside for side in sides):
+    if all(axis.starts_inside and axis.ends_inside for axis in axes):
         return elementwise(lambda e: e * share, total, name="AveragePool")
 
     def element(n: Any, c: Any, *at: Any) -> Any:
         number: Any = 1
-        for i, side in zip(at, sides, strict=True):
-            number = number * side.count(i)
-        if any(side.may_miss for side in sides):
+        for i, axis in zip(at, axes, strict=True):
+            number = number * axis.count(i)
+        if any(axis.may_miss for axis in axes):
             number = te.maximum(number, 1)
-        is_whole = te.all(*(test for i, side in zip(at, sides, strict=True) for test in side.tests(i)))
+        is_whole = te.all(*(test for i, axis in zip(at, axes, strict=True) for test in axis.tests(i)))
         value = total(n, c, *at)
         return te.if_then_else(is_whole, value * share, value / te.cast(x.dtype, number))
 
     return computed(total.shape, element, name="AveragePool")
 
 
-class _Side(NamedTuple):
-    """An axis: its windows, and the elements that count, which are `extent` from the place `first` on."""
+class _PooledAxis(NamedTuple):
+    """A pooled axis: its windows, and the elements that count, which are `extent` ones from the place `first` on."""
 
     windows: int
     kernel: int
@@ -147,12 +147,12 @@ class _Side(NamedTuple):
 
     @property
     def starts_inside(self) -> bool:
-        """True if all windows begin with an element that counts."""
+        """True if no window begins in front of the first element that counts."""
         return self.first == 0
 
     @property
     def ends_inside(self) -> bool:
-        """True if all windows end with an element that counts, or in front of it."""
+        """True if no window ends behind the last element that counts."""
         return (self.windows - 1) * self.stride + self._reach < self.first + self.extent
 
     @property
@@ -167,7 +167,7 @@ class _Side(NamedTuple):
         return self.dilation * (self.kernel - 1)
 
     def count(self, i: Any) -> Any:
-        """Count the elements of a window, in numbers that fit more lanes and are floats sooner than indices are."""
+        """Count the elements of a window, in int32: twice as many lanes as indices have, and faster casts to float."""
         begin, d = te.cast("int32", i) * self.stride - self.first, self.dilation
         least = te.maximum(te.floordiv(d - 1 - begin, d), 0)
         return te.minimum(te.floordiv(self.extent - 1 - begin, d) + 1, self.kernel) - least
@@ -179,14 +179,14 @@ class _Side(NamedTuple):
         return after if self.starts_inside else [begin >= self.first, *after]
 
 
-def _counted(node: OperatorNode, windows: Windows, extents: Sequence[int], counts: Sequence[int]) -> list[_Side]:
+def _counted(node: OperatorNode, windows: Windows, extents: Sequence[int], counts: Sequence[int]) -> list[_PooledAxis]:
     """Return the axes with the elements that count: those of the border if the node says so."""
     rank = len(extents)
     pads = [0] * (2 * rank)
     if node.get("count_include_pad", 0):
         pads = node.get("counted_pads") or [*windows.before, *windows.after]
     return [
-        _Side(counts[d], k, s, step, low - pads[d], e + pads[d] + pads[d + rank])
+        _PooledAxis(counts[d], k, s, step, low - pads[d], e + pads[d] + pads[d + rank])
         for d, (e, (k, s, step, low, _)) in enumerate(zip(extents, windows.by_axis, strict=True))
     ]
 
