@@ -24,7 +24,7 @@ from pegbox.templates import threads
 from pegbox.templates.register_tile import WIDE_BITS, write_out
 from pegbox.templates.tensor_space import TensorSpace
 
-_REDUCERS = {"max": te.max, "min": te.min, "sum": te.sum, "prod": te.prod}
+_REDUCERS: Mapping[str, Any] = {"max": te.max, "min": te.min, "sum": te.sum, "prod": te.prod}
 
 _HEIGHTS = (4, 2, 1)
 """The numbers of rows of windows whose columns are reduced at once."""
@@ -127,9 +127,11 @@ def _joined(ops: Sequence[ComputeOp]) -> _Reduction:
 
 def _reduction(op: ComputeOp) -> _Reduction:
     reduce = op.reduce
-    if reduce is None or reduce.reducer.name not in _REDUCERS or not _is_true(reduce.condition):
+    combine = _REDUCERS.get(reduce.reducer.name) if reduce is not None and _is_true(reduce.condition) else None
+    # A user's reducer may have one of these names.
+    if reduce is None or combine is None or combine(reduce.sources[0], axis=reduce.axes).reducer is not reduce.reducer:
         raise TemplateError(f"windows: {op.name} is not a plain maximum, minimum, sum or product; use space='sketch'")
-    return _Reduction(op.name, _REDUCERS[reduce.reducer.name], reduce.sources[0], op.axis, op.reduce_axis)
+    return _Reduction(op.name, combine, reduce.sources[0], op.axis, op.reduce_axis)
 
 
 def _is_true(condition: Expr) -> bool:
@@ -173,6 +175,7 @@ def _slide(joined: _Reduction) -> tuple[te.IterVar, int]:
         raise refused
     outside = rewrite(joined.source, lambda e: te.const(0, e.dtype) if isinstance(e, Load) else None)
     rest = [index for load in loads for index in load.indices[:-1]]
+    rest += [term for at in places for term in at.terms if term is not last and term is not found[0]]
     if not all(free_vars(each).isdisjoint((last, found[0])) for each in (outside, *rest)):
         raise refused
     return found[0], steps.pop()

@@ -209,11 +209,27 @@ def _of_columns_that_count() -> list[te.Tensor]:
     return [x, te.compute((7, 7), element, name="Y")]
 
 
+def _that_skip_columns() -> list[te.Tensor]:
+    x, (kh, kw) = te.placeholder((9, 30), name="X"), three()
+    return [x, te.compute((7, 9), lambda i, j: te.max(x(i + kh, j * 2 + kw + j // 3), axis=[kh, kw]), name="Y")]
+
+
+def _of_columns_apart() -> list[te.Tensor]:
+    x, (kh, kw) = te.placeholder((9, 30), name="X"), three()
+    return [x, te.compute((7, 9), lambda i, j: te.max(x(i + kh, j + kw + kw // 2), axis=[kh, kw]), name="Y")]
+
+
+def _of_a_users_reducer() -> list[te.Tensor]:
+    x, (kh, kw) = te.placeholder((9, 9), name="X"), three()
+    reduced = te.comm_reducer(lambda a, b: te.maximum(te.abs(a), te.abs(b)), lambda t: te.const(0, t), name="max")
+    return [x, te.compute((7, 7), lambda i, j: reduced(x(i + kh, j + kw), axis=[kh, kw]), name="Y")]
+
+
 @pytest.mark.parametrize(
     "made",
     [
         _with_gaps, _channels_last, _dilated, _with_a_condition, _with_weights, _of_another_reducer,
-        _of_columns_that_count,
+        _of_columns_that_count, _that_skip_columns, _of_columns_apart, _of_a_users_reducer,
     ],
 )  # fmt: skip
 def test_other_reductions_are_refused(made: Callable[[], list[te.Tensor]]) -> None:
