@@ -33,6 +33,7 @@ def test_elementwise_operations_count_one_each(x: Tensor) -> None:
     assert elementwise(x, lambda v, i, j: v + 1) == 24
     assert elementwise(x, lambda v, i, j: te.maximum(v * 2, 0) / 3) == 3 * 24
     assert elementwise(x, lambda v, i, j: te.exp(v) + te.sqrt(te.abs(v))) == 4 * 24
+    assert elementwise(x, lambda v, i, j: te.exp(te.nonpositive(v))) == 24  # it computes nothing
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
