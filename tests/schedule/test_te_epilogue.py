@@ -50,3 +50,14 @@ def test_an_output_that_others_read_is_followed_by_a_stage() -> None:
     e = s.append_epilogue(c, epilogue, 8)
     assert [stage.op.name for stage in s.stages if stage.is_output] == ["D", "E"]
     assert "E[" in str(pb.lower(s, [a, d, e]))
+
+
+def test_a_prefetch_of_the_output_is_one_of_the_epilogues() -> None:
+    a = te.placeholder((4, 16), name="A")
+    c = te.compute((4, 16), lambda i, j: a[i, j] * 2.0, name="C")
+    s = te.create_schedule(c.op)
+    s[c].prefetch(c, c.op.axis[0], 2)
+    source = te.placeholder((4, 16), name="C")
+    epilogue = epilogue_of(source, [te.compute((4, 16), lambda *i: -source(*i), "E")])
+    e = s.append_epilogue(c, epilogue, 8)
+    assert "prefetch(address(E[min(i + 2, 3), 0]," in str(pb.lower(s, [a, e]))

@@ -158,6 +158,17 @@ def test_long_rows_that_no_cache_holds_go_around_the_caches(name: str, columns: 
         assert ("!nontemporal" in text) == (is_large and is_around)
 
 
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "layer_norm", "rms_norm"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_that_no_second_cache_holds_have_epilogues(name: str, dtype: str) -> None:
+    def relu(x: te.Tensor) -> te.Tensor:
+        return te.compute(x.shape, lambda *i: te.maximum(x(*i), te.const(0, dtype)), name="relu")
+
+    task = pb.create_task(name, args=(2200, 1000), kwargs={"dtype": dtype}, target=TARGET, epilogue=relu)
+    for config in map(task.space.get, range(task.space.size)):
+        task.lower(config)
+
+
 def test_long_rows_with_a_scale_for_some_neighbours() -> None:
     x, scale = te.placeholder((3, 4096), name="X"), te.placeholder((32,), name="scale")
     k = te.reduce_axis((0, 4096), name="k")

@@ -11,7 +11,7 @@ from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.te.base import TEScheduleBase
 from pegbox.schedule.te.stage import Stage
-from pegbox.schedule.te.stage_base import StageBase
+from pegbox.schedule.te.stage_base import StageBase, moved
 
 _SHARED = 1 << 15
 """The elements from which on threads share a stage of its own, if they share the one before."""
@@ -33,7 +33,9 @@ class EpilogueRewrites(TEScheduleBase):
         self.placeholders += epilogue.inputs
         if self._stores_once(stage, tensor):
             stage.op = epilogue.over(stage.op, name)
-            return stage.op.outputs[0]
+            (output,) = stage.op.outputs
+            stage.steps = moved(stage.steps, lambda each: output if each is tensor else each)
+            return output
         made = Stage(op=epilogue.after(tensor, name), is_output=True)
         self.stages.append(made)
         stage.is_output = False
