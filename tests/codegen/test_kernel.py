@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import plain_code
 import pytest
 from lowered_programs import ONE_CORE, VECTORIZED, function, get, loop, put
 
@@ -187,3 +188,10 @@ def test_the_workspace_is_reused_between_calls() -> None:
     kernel._checked(values, out)
     assert [workspace.address for workspace in spare] == [first]
     assert first % 64 == 0
+
+
+def test_a_flag_that_is_neither_true_nor_false_is_refused() -> None:
+    c = Buffer("c", (1,))
+    program = emit(function([c], [c], put(c, 0, 1.0)), ONE_CORE)
+    with pytest.raises(ArgumentError, match=r"apart=.* is neither true nor false"):
+        plain_code.optimized(program, apart=np.zeros(2))  # type: ignore[arg-type]

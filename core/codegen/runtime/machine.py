@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pegbox.checks import check_flag
 from pegbox.codegen.compiled import COMPILE_SECONDS, CompiledProgram
 from pegbox.codegen.program import Program, check_program
 from pegbox.codegen.runtime import llvm
@@ -46,10 +47,12 @@ def compile_program(program: Program, *, apart: bool = True, timeout: float = CO
         timeout: the seconds that LLVM may take in a process of its own.
 
     Raises:
+        ArgumentError: `apart` is neither true nor false.
         CompileError: LLVM rejects the text (a defect of the emitter, or a text that was edited), or takes longer.
         TargetError: LLVM has no back end for the target.
     """
     check_program(program)
+    check_flag("apart", apart)
     prepare(program.foreign, program.target)
     started = time.perf_counter()
     code = _translated(program, "object", apart=apart, timeout=timeout)
