@@ -82,8 +82,8 @@ __all__ = [
     "copysign", "cos", "cosh", "div", "erf", "exp", "exp2", "exp10", "floor", "floordiv", "floormod", "fmod",
     "hypot", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf", "isnan", "ldexp", "log", "log1p", "log2",
     "log10", "max", "max_value", "min", "min_value", "nearbyint", "nonpositive", "popcount", "pow", "power",
-    "reinterpret", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "sum", "tan", "tanh",
-    "trunc", "truncdiv", "truncmod",
+    "reinterpret", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "sum", "tan",
+    "tanh", "trunc", "truncdiv", "truncmod",
 ]  # fmt: skip
 
 indexdiv = floordiv

@@ -28,7 +28,8 @@ _ANSWER_SECONDS = 5.0
 """The seconds for the scheduler to describe the cluster: one that hangs must not stop this machine's own work."""
 
 _LEASE_SECONDS = 30.0
-"""The seconds for the scheduler to take a first task. A busy one needs some; one that hangs must not hang the search."""
+"""The seconds for the scheduler to take a first task. A busy one needs some; one that hangs must not block the
+search."""
 
 _ATTEMPTS = 2
 """The number of times that Dask is asked for a task. It gives up when four workers have died with it, but they may have
