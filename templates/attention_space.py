@@ -58,7 +58,7 @@ _OVERLAP = 0.75  # the part of a narrow tile's waiting during which its neighbou
 # Cycles of a line of keys or values that nothing hides, and the cycles of multiply-adds with it that would hide it:
 _NEAR = (0.25, 3)  # from the second cache
 _CROSSING = (0.7, 3)  # of values that lie as the caller has them: their vectors reach into two lines
-_FAR = (2.0, 8)  # from beyond the second cache
+_FAR = (2.0, 24)  # from beyond the second cache
 _LINE = 64  # bytes
 
 
