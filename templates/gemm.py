@@ -59,12 +59,17 @@ def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -
 
 @dataclass(frozen=True)
 class Tensors:
-    """C and the tensors on the way: sums over blocks of the reduction, and panels of A and of B."""
+    """C and the tensors on the way: sums over blocks of the reduction, and panels of A and of B.
+
+    Attributes:
+        weights: B that was packed ahead.
+    """
 
     c: te.Tensor
     partial: te.Tensor | None
     panels_a: te.Tensor | None
     panels_b: te.Tensor | None
+    weights: te.Tensor | None
 
 
 def compute(cfg: pb.TemplateConfig, p: Product, a: te.Tensor, b: te.Tensor) -> Tensors:
@@ -75,7 +80,8 @@ def compute(cfg: pb.TemplateConfig, p: Product, a: te.Tensor, b: te.Tensor) -> T
         panels_b = None if p.packed else _panels(p, p.n, nr, b, "B_packed")
         if cfg["pack_a"].val:
             panels_a = _panels(p, p.m, mr, lambda *at: a(*at[:-2], at[-1], at[-2]), "A_packed")
-    packed, width = (b, p.lanes) if p.packed else (panels_b, nr)
+    weights = b if p.packed else None
+    packed, width = (weights, p.lanes) if p.packed else (panels_b, nr)
 
     def term(batch: Sequence[te.Expr], i: te.Expr, j: te.Expr, k: te.Expr) -> te.Expr:
         left = a(*batch, i, k) if panels_a is None else panels_a(*batch, i // mr, k, i % mr)
@@ -90,7 +96,7 @@ def compute(cfg: pb.TemplateConfig, p: Product, a: te.Tensor, b: te.Tensor) -> T
             return te.sum(term(at[:-2], at[-2], at[-1], k), axis=k, where=_all(tests))
 
         c = te.compute(p.shape, whole_sum, name="C")
-        return Tensors(c, None, panels_a, panels_b)
+        return Tensors(c, None, panels_a, panels_b, weights)
     block = cfg["k_block"].val
     blocks = -(-p.k // block)
     k = te.reduce_axis((0, block), name="k")
@@ -103,7 +109,7 @@ def compute(cfg: pb.TemplateConfig, p: Product, a: te.Tensor, b: te.Tensor) -> T
 
     partial = te.compute((*p.lead, blocks, p.m, p.n), sum_of_block, name="C_part")
     c = te.compute(p.shape, lambda *at: te.sum(partial(*at[:-2], kb, *at[-2:]), axis=kb), name="C")
-    return Tensors(c, partial, panels_a, panels_b)
+    return Tensors(c, partial, panels_a, panels_b, weights)
 
 
 def _columns(p: Product, j: te.Expr) -> list[te.Expr]:
@@ -151,7 +157,12 @@ def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, tensor
     shared = _shared(c, lead, [*outer, block][0])
     threads.share(cfg, s[c], shared)
     s[tile].compute_at(s[c], blocked)
-    _schedule_tile(cfg, s, tile, p.lanes)
+    steps = _schedule_tile(cfg, s, tile, p.lanes)
+    if tensors.weights is not None and p.m > cfg["mr"].val:  # else each panel is read once, by hardware prefetches
+        # In a model they are in no near cache at a call: the next panels are fetched while these are multiplied.
+        panels = streamed if rows_stay else block
+        is_one = tensors.partial is not None and not rows_stay and gemm_space.is_one_block(p, cfg)
+        s[c].prefetch(tensors.weights, s[c].op.reduce_axis[0] if is_one else panels, among=steps)
     # The operand that stays with a block is packed there, in cache; the other one before, for a panel or whole.
     at_block = (s[c], shared if shared in lead else block)
     at_panel = (s[c], outer[0]) if outer else None
@@ -171,13 +182,15 @@ def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, tensor
         packing.unroll(z)
 
 
-def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor, lanes: int) -> None:
+def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor, lanes: int) -> te.IterVar:
+    """Schedule a register tile; return the loop over its steps."""
     *lead, y, x = s[tile].op.axis
     (k,) = s[tile].op.reduce_axis
     xv, xl = s[tile].split(x, factor=lanes)
     ko, ki = s[tile].split(k, factor=cfg["unroll_k"].val)
     s[tile].reorder(*lead, ko, ki, y, xv, xl)
     write_out(s[tile], xl, (ki, y, xv))
+    return ko
 
 
 def _place(

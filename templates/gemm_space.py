@@ -26,6 +26,8 @@ ROWS_STAY, COLUMNS_STAY = "yx", "xy"
 
 _STREAM_ROWS = 8  # with more rows than that, memory is not the limit
 _MOST_TILES = 128  # in a block
+_FEW_ROWS = 256  # the most for which it matters how fast B comes from memory
+_PARTS = 8  # of B: the first one is not prefetched
 _REUSE = 256  # rows from which on packing B costs next to nothing
 
 
@@ -51,6 +53,8 @@ def declare(cfg: pb.TemplateConfig, p: Product) -> None:
     if STREAM in layouts:
         cfg.define_knob("stretch", _powers(p.vectors), when=_when(layouts, STREAM))
     _constrain(cfg, p, layouts)
+    if p.packed and 1 < p.m <= _FEW_ROWS:
+        cfg.prefer(partial(_weights_come_in_time, p))
 
 
 def constrain_threads(cfg: pb.TemplateConfig, p: Product) -> None:
@@ -162,7 +166,7 @@ def _constrain_tile(add: Callable[..., None], add_tiled: Callable[..., None], p:
     add(lambda c: math.prod(shape(c)) * c["unroll_k"].val <= BODY, message, "mr", "nr", "unroll_k")
 
 
-def _axes(p: Product, c: pb.Config) -> tuple[tuple[int, int], tuple[int, int]]:
+def _axes(p: Product, c: KnobValues) -> tuple[tuple[int, int], tuple[int, int]]:
     """Tiles along the blocked axis and the bytes of one tile's operand; then those of the streamed axis."""
     depth = (c["k_block"].val or p.k) * p.itemsize
     y = -(-p.m // c["mr"].val), c["mr"].val * depth
@@ -190,6 +194,18 @@ def _block_fits(p: Product, c: pb.Config) -> bool:
     block = c["y_tiles" if c["order"].val == ROWS_STAY else "x_tiles"].val
     enough = block >= min(tiles, _MOST_TILES) or block * size >= p.target.caches.l2 // 16
     return bool(block < 2 * tiles and enough and (block == 1 or block * size <= p.target.caches.l2))
+
+
+def is_one_block(p: Product, c: KnobValues) -> bool:
+    """Decide if one block has all tiles of the operand that stays in cache."""
+    return bool(_axes(p, c)[0][0] <= c["y_tiles" if c["order"].val == ROWS_STAY else "x_tiles"].val)
+
+
+def _weights_come_in_time(p: Product, c: pb.Config) -> bool:
+    """Decide if nearly all panels of B can be prefetched while others are multiplied, and both fit the second cache."""
+    columns = c["nr"].val * (1 if c["order"].val == ROWS_STAY else c["x_tiles"].val)
+    size = columns * (c["k_block"].val or p.k)
+    return bool(2 * size * p.itemsize <= p.target.caches.l2 and _PARTS * size <= p.k * p.n)
 
 
 def _panel_fits(p: Product, c: pb.Config) -> bool:

@@ -36,6 +36,9 @@ _VECTORS = (8, 4, 2)
 _IN_TURNS = (4, 2, 8)
 """The same in long rows with sums or slow functions, which are computed for four vectors in turns."""
 
+_STEPS = 4
+"""The fewest steps of a row that goes around the caches."""
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -196,9 +199,14 @@ def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
         is_plain = name == "map_vectors" and not any(_is_slow(found, op) for op in ops)
         best: tuple[int, ...] = _VECTORS if is_plain or most <= max(_VECTORS) else _IN_TURNS
         if name == "map_vectors" and _goes_around_caches(cfg, found):  # the rest of a row does not
-            best = tuple(sorted(best, key=lambda count: found.row(found.out) % (count * lanes)))
+            best = tuple(sorted(best, key=lambda count: _ordinary_stores(found.row(found.out), count * lanes)))
         cfg.define_knob(name, list(dict.fromkeys(min(count, most) for count in best)))
     threads.declare(cfg, count_flop(found.out.outputs))
+
+
+def _ordinary_stores(row: int, width: int) -> tuple[bool, int]:
+    """Decide if a row has too few steps, so that all stores are ordinary; count the elements behind the last one."""
+    return row < _STEPS * width, row % width
 
 
 def _vectors_of(op: ComputeOp, found: Rows) -> str:
@@ -275,13 +283,15 @@ def _kept_in_output(cfg: pb.TemplateConfig, found: Rows) -> ComputeOp | None:
 def _goes_around_caches(cfg: pb.TemplateConfig, found: Rows) -> bool:
     """Decide if rows of the output are better written around the caches, because the last one does not hold it.
 
-    Then memory need not read their lines first, but gets all lines of a row in a burst. Short rows that take as long to
-    compute as to write lose more by that than they gain.
+    Then memory need not read their lines first, but gets all lines of a row in a burst. On a Zen 4, short rows that
+    take as long to compute as to write lose more by that than they gain. An Emerald Rapids takes so long to write
+    through its caches that rows of some lines gain. A closest cache above 32 KiB stands for such processors.
     """
-    out, (_, _, share) = found.out.outputs[0], cfg.target.caches
+    out, (nearest, _, share) = found.out.outputs[0], cfg.target.caches
     row = found.row(found.out) * nbytes(out.dtype)
     is_slow = any(_is_slow(found, op) for op in found.stored if found.row(op) > 1)
-    is_long = row >= (_BYTES[1] if is_slow else 2 * _BYTES[0])
+    least = _BYTES[1] if is_slow else 2 * _BYTES[0]
+    is_long = row >= (_BYTES[0] // 2 if nearest > 4 * _BYTES[1] else least)
     return is_long and found.out.reduce is None and out.buffer.nbytes > _CORES * share
 
 

@@ -21,7 +21,7 @@ _TEMPLATES = ("batch_matmul", "matmul", "matmul_strassen", *_CONVOLUTIONS)
 
 
 def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, name: str = "") -> np.ndarray[Any, Any]:
-    """Return a copy of the weights in the layout that the kernels of `task` take.
+    """Return a copy of the weights in the layout that the kernels of `task` take. It begins at a cache line.
 
     Weights that stay the same over many calls are packed once and not at each call. The layout depends on the template,
     the shape and the target's vectors, not on the configuration: weights packed for a task fit all of its kernels.
@@ -38,7 +38,14 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, n
         ArgumentError: the task takes its weights plain, or the array has another shape or dtype than they have.
         TemplateError: no layout of filters.
     """
-    task = task.base
+    from pegbox.codegen import aligned_copy  # imports NumPy, which is slow to import
+
+    # NumPy's large arrays begin inside a line, so that each vector of 64 bytes would span two.
+    return aligned_copy(_packed(task.base, array, layout, name))
+
+
+def _packed(task: Task, array: np.ndarray[Any, Any], layout: str, name: str) -> np.ndarray[Any, Any]:
+    """Arrange weights as `pack_weights` says, in memory of any order."""
     if isinstance(task.template, GeneratedTemplate):
         if layout:
             raise ArgumentError(f"pack_weights: layout={layout!r} is of convolutions; {task!r} has its own")
@@ -72,11 +79,11 @@ def _matrices(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
     p = _product(task, array)
     if p.is_narrow:
-        return np.ascontiguousarray(np.swapaxes(array, -1, -2))
+        return np.swapaxes(array, -1, -2)
     padded = np.zeros((*p.lead, p.k, p.vectors * p.lanes), array.dtype)
     padded[..., : p.n] = array
     panels = padded.reshape(*p.lead, p.k, p.vectors, p.lanes)
-    return np.ascontiguousarray(np.swapaxes(panels, -2, -3))
+    return np.swapaxes(panels, -2, -3)
 
 
 def _sums(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -136,7 +143,7 @@ def _filters(task: Task, array: np.ndarray[Any, Any], layout: str) -> np.ndarray
     of_groups = padded[..., : max(groups, 1) * outputs].reshape(*inside, -1, outputs)
     filters = array.transpose(*(layout.index(letter) for letter in "HWIO"))
     of_groups[..., : conv.o // max(groups, 1)] = filters.reshape(*inside, of_groups.shape[-2], -1)
-    return np.ascontiguousarray(np.moveaxis(padded.reshape(*inside, vectors, lanes), -2, 0))
+    return np.moveaxis(padded.reshape(*inside, vectors, lanes), -2, 0)
 
 
 def _transformed(task: Task, panels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -148,7 +155,7 @@ def _transformed(task: Task, panels: np.ndarray[Any, Any]) -> np.ndarray[Any, An
     matrix = np.array(winograd_of(task).transforms.filters, np.float64)
     half = np.tensordot(matrix, panels.astype(np.float64), axes=(1, 1))  # [row of the tile][vector][column][c][lane]
     whole = np.tensordot(matrix, half, axes=(1, 2))
-    return np.ascontiguousarray(np.swapaxes(whole, 0, 1).astype(panels.dtype))
+    return np.swapaxes(whole, 0, 1).astype(panels.dtype)
 
 
 def _wanted(task: Task) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pegbox.errors import TemplateError
-from pegbox.templates.bilinear_products import BilinearProducts
+from pegbox.templates.bilinear_products import BilinearProducts, good_shapes
 from pegbox.templates.conv_shape import PACKED, Conv, conv_of
 from pegbox.templates.cook_toom import Transforms, error_estimate, transforms
 
@@ -22,6 +22,8 @@ _RUN = 4
 """The most vectors in a row of pixels that is stored at a time."""
 _TRANSFORM = 6.0
 """Cycles that the transforms of a vector take: loads, sums and stores of two passes in each direction."""
+_STREAMED = 8.0
+"""Bytes of weights that come from the last cache in a cycle beside the products, as measured for blocks of 16 tiles."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,18 @@ class Winograd:
         products = self.products
         return products.cycles + products.weight_cycles + self.size**2 * vectors * _TRANSFORM
 
+    @property
+    def warm_cycles(self) -> float:
+        """Estimate the cycles of a call after others: the last cache gives the weights that the second does not hold.
+
+        They stream past once for each block of tiles, so that a smaller m, with fewer weights but more tiles, may read
+        as much.
+        """
+        products = self.products
+        weights = products.weight_bytes if products.weight_bytes > products.target.caches.l2 // 2 else 0
+        blocks = -(-self.count // max(shape.tiles for shape in good_shapes(products)))
+        return self.cycles - products.weight_cycles + blocks * weights / _STREAMED
+
 
 def tile_sizes(conv: Conv, m: int, accuracy: float | None = None) -> list[int]:
     """Return the sizes m that are in the space of a convolution: the given one, or those that are accurate enough.
@@ -122,7 +136,7 @@ def tile_sizes(conv: Conv, m: int, accuracy: float | None = None) -> list[int]:
     if m or conv.weights != PACKED:
         return sizes
     small = [each for each in sizes if accuracy is not None or errors[each] <= WORST]
-    return [min(small, key=lambda each: Winograd(conv, each).cycles)]
+    return [min(small, key=lambda each: Winograd(conv, each).warm_cycles)]
 
 
 def winograd_of(task: Task) -> Winograd:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pegbox.codegen.emitter.unroll import STEP_LANES
     from pegbox.codegen.emitter.vectorized_loops import MAX_VECTORS
     from pegbox.codegen.program import MOST_STRAIGHT, Program
+    from pegbox.codegen.runtime.checked_call import aligned_copy
     from pegbox.codegen.runtime.export import (
         c_header,
         check_export,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EMULATED", "LATENCY", "LEAST_BYTES", "MAX_VECTORS", "MOST_STRAIGHT", "STEP_LANES", "TARGET_OPTIONS", "ArgSpec",
     "CompiledProgram", "Kernel", "Program", "RuntimeModule", "SizedKernel", "Target", "TimeEvaluator", "TimeResult",
-    "architecture", "assembly", "build", "build_module", "c_header", "check_export", "compile_program",
+    "aligned_copy", "architecture", "assembly", "build", "build_module", "c_header", "check_export", "compile_program",
     "cpu_features", "cpu_flags", "cpu_model", "cpu_name", "emit", "fits_registers", "has_llvm", "has_openmp",
     "lanes_of", "link_shared_library", "llvm_version", "load", "load_library", "missing_features", "optimized_ir",
     "target_of", "usable_cores", "warm_up", "write_object", "write_shared_library",

@@ -65,6 +65,7 @@ class TemplateConfig:
         self.flop: float | None = None
         self.plain: Callable[[], Sequence[Tensor]] | str | None = None
         self.prefers_first = False
+        self.preference: Callable[[Config], bool] | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"
@@ -144,6 +145,14 @@ class TemplateConfig:
         """Say that the first value of each knob comes from an estimate: predictions and searches begin with them."""
         self.prefers_first = True
 
+    def prefer(self, predicate: Callable[[Config], bool]) -> None:
+        """Let predictions begin with configurations for which a condition holds, among those expected to be fast.
+
+        It is for reasons that the times of a kernel alone do not show: those of a model may find other data in caches.
+        """
+        check_callable("prefer: predicate", predicate, "a function that decides about a configuration")
+        self.preference = predicate
+
 
 KnobValues: TypeAlias = TemplateConfig | Config
 """A value with the knobs' values: the `cfg` of a template, or the configuration that a constraint is asked about."""
@@ -180,7 +189,7 @@ class ApplyingConfig(TemplateConfig):
     def add_constraint(self, *_: Any, **__: Any) -> None:
         """Declared already."""
 
-    add_flop = define_plain = prefer_first = add_constraint
+    add_flop = define_plain = prefer_first = prefer = add_constraint
 
     def _declared(self, name: str) -> Knob:
         knob = self.config.space.knobs.get(name)

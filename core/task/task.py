@@ -78,6 +78,7 @@ class Task:
         self.space: ConfigSpace = declaring.space
         self._declared_flop = declaring.flop
         self.prefers_first = declaring.prefers_first
+        self.preference = declaring.preference
         self._plain = declaring.plain
         if isinstance(self._plain, str):
             self._check_numpy()

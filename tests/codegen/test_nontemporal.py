@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -117,6 +118,20 @@ def test_a_row_has_one_loop_of_nontemporal_stores_and_ends_under_masks() -> None
     assert emit(rows(300), WIDE).ll.count("call void @llvm.prefetch") == 5
     assert "call void @llvm.x86.sse.sfence()\n  ret void" in text
     assert "sfence" not in emit(rows(256), ARM).ll
+
+
+@pytest.mark.parametrize(("columns", "places", "chosen"), [
+    (256, [3072, 4095], 2),
+    (257, [3084, 3084 + 1023, 3084 + 1027], 0),
+    (2048, [0, 8191], 2),
+])  # fmt: skip
+def test_ends_of_rows_are_prefetched_in_time_unless_they_are_whole_lines(
+    columns: int, places: list[int], chosen: int
+) -> None:
+    text = emit(rows(columns), WIDE).ll
+    fetched = re.findall(r"getelementptr i8, ptr %\S+, i64 (\d+)\n", text)
+    assert [*map(int, fetched)] == places
+    assert len(re.findall(r"select i1 %\S+, ptr %\S+, ptr %line", text)) == chosen
 
 
 def test_loops_that_read_their_row_are_written_as_usual() -> None:

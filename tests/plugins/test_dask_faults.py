@@ -257,6 +257,25 @@ def test_a_scheduler_that_hangs_has_no_workers(cluster: Any, monkeypatch: pytest
         monkeypatch.undo()
 
 
+@pytest.mark.parametrize("answer", [None, "nothing"], ids=["never answers", "never knows the task"])
+def test_a_scheduler_that_hangs_ends_a_new_search(
+    cluster: Any, answer: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def status(keys: list[str]) -> dict[str, None]:
+        if not answer:
+            await asyncio.sleep(30)
+        return dict.fromkeys(keys)
+
+    monkeypatch.setattr(dask_tasks, "_LEASE_SECONDS", 0.05)
+    with client_of(cluster) as client:
+        monkeypatch.setattr(client.scheduler, "get_task_status", status)
+        began = time.monotonic()
+        with pytest.raises(MeasureError, match=r"tcp://\S+ has not taken a task for 0\.05 s: it hangs, .*; --resume"):
+            dask_tasks.Tasks(client, dask_worker.WorkerState("pegbox-hung"), start="dask worker", resume="; --resume")
+        assert time.monotonic() - began < 15
+        monkeypatch.undo()
+
+
 def test_workers_that_are_there_and_take_nothing_end_the_search(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_tasks, "_POLL_SECONDS", 0.01)
     with tasks_of(cluster) as tasks:

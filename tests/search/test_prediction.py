@@ -293,6 +293,30 @@ def test_predictions_begin_with_the_first_configuration_where_a_template_prefers
     assert others[0].digits != (0, 0), "the model prefers another one"
 
 
+@pytest.mark.parametrize("wanted", [2, 16])
+def test_predictions_begin_with_the_configurations_that_a_template_prefers(wanted: int) -> None:
+    def template(cfg: pb.TemplateConfig) -> Any:
+        x = te.placeholder((64,), name="X")
+        y = te.compute((64,), lambda i: x[i] + 1, name="Y")
+        cfg.define_knob("tile", [2, 4, 8, 16])
+        cfg.define_knob("unroll", [True, False])
+        cfg.prefer(lambda c: c["tile"].val == wanted)
+        s = te.create_schedule(y.op)
+        _, inner = s[y].split(y.op.axis[0], factor=cfg["tile"].val)
+        if cfg["unroll"].val:
+            s[y].unroll(inner)
+        return s, [x, y]
+
+    found = list(predicted_configs(pb.create_task(pb.template("preferring_tiles")(template), target=TARGET)))
+    assert len(found) == 8
+    assert [config["tile"].val == wanted for config in found] == [True] * 2 + [False] * 6
+
+
+def test_a_preference_is_a_function() -> None:
+    with pytest.raises(ArgumentError, match=r"prefer: predicate"):
+        pb.TemplateConfig(Target(TARGET)).prefer(True)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("heads", "threads"), [(1, 1), (64, 4)])
 def test_the_preferred_configuration_has_the_threads_of_its_work(heads: int, threads: int) -> None:
     target = TARGET.replace("-num-cores 1", "-num-cores 4")

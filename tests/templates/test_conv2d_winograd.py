@@ -132,6 +132,14 @@ def test_packed_weights_are_of_one_m_that_has_small_errors() -> None:
     assert exact.space.knobs["m"].entities[0].value() == 6
 
 
+@pytest.mark.parametrize("target", [AVX2, AVX512])
+def test_packed_weights_are_for_few_tiles_if_more_read_them_twice(target: str) -> None:
+    target += " -caches=32,1024,4096"
+    shapes = {64: 56, 256: 14, 512: 7}
+    tasks = [task_of((1, c, w, w, c, 3, 3), {"padding": 1, "weights": "packed"}, target) for c, w in shapes.items()]
+    assert [task.space.knobs["m"].entities[0].value() for task in tasks] == [4, 4, 2]
+
+
 def test_m_is_a_knob_of_plain_weights() -> None:
     task = task_of((1, 16, 14, 14, 16, 3, 3), {"padding": 1})
     assert [entity.value() for entity in task.space.knobs["m"].entities] == [2, 4, 6]

@@ -9,6 +9,7 @@ import pytest
 
 import pegbox as pb
 from pegbox.codegen import fits_registers, lanes_of
+from pegbox.search.models.prediction import predicted_configs
 from pegbox.task.task import Task
 
 TARGETS = (
@@ -63,3 +64,36 @@ def test_configurations_that_differ_make_different_programs(shape: tuple[int, ..
 
 def test_packed_weights_leave_no_layout_to_choose() -> None:
     assert "layout" not in task_of((64, 64, 64), TARGETS[1], "packed").space.knobs
+
+
+def block_of_columns(config: pb.Config, depth: int) -> int:
+    """Return the elements of B's panels that one prefetch asks for."""
+    columns: int = config["nr"].val * (1 if config["order"].val == "yx" else config["x_tiles"].val)
+    return columns * (config["k_block"].val or depth)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("shape", [(49, 2048, 512), (128, 768, 768), (197, 384, 1536)])
+def test_predictions_of_packed_weights_begin_with_small_blocks_of_them(target: str, shape: tuple[int, ...]) -> None:
+    task = task_of(shape, target, "packed")
+    first, size = next(predicted_configs(task)), shape[1] * shape[2]
+    block = block_of_columns(first, shape[1])
+    assert 8 * block <= size
+    assert 2 * block * 4 <= task.target.caches.l2
+
+
+def test_weights_of_many_rows_are_not_preferred_in_small_blocks() -> None:
+    assert task_of((1000, 768, 768), TARGETS[0], "packed").preference is None
+    assert task_of((128, 768, 768), TARGETS[0]).preference is None
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [{"order": "yx", "y_tiles": 8}, {"order": "xy", "x_tiles": 1}, {"order": "xy", "x_tiles": 4, "k_block": 300}],
+    ids=["columns", "blocks", "steps"],
+)
+def test_the_next_panels_are_prefetched(chosen: dict[str, Any], golden: Any) -> None:
+    task = task_of((40, 600, 64), "llvm -mcpu=x86-64-v3 -caches=32,128,1024 -num-cores 1", "packed")
+    wanted = {"mr": 6, "nr": 16, "unroll_k": 4, "k_block": 0, "panel": 0, "pack_a": False, **chosen}
+    configs = task.space.iterate()
+    golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in wanted.items()))))

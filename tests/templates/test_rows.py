@@ -158,6 +158,14 @@ def test_long_rows_that_no_cache_holds_go_around_the_caches(name: str, columns: 
         assert ("!nontemporal" in text) == (is_large and is_around)
 
 
+@pytest.mark.parametrize("columns", [197, 1024])
+@pytest.mark.parametrize("name", ["softmax", "rms_norm"])
+def test_short_rows_go_around_the_caches_where_the_closest_one_is_larger(name: str, columns: int) -> None:
+    task = pb.create_task(name, args=(2**23 // columns, columns), target=f"{TARGET} -caches=48,2048,1")
+    assert "# pragma_nontemporal = True" in task.show_ir(task.space.get(0))
+    assert "!nontemporal" in task.lower(task.space.get(0)).ll
+
+
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "layer_norm", "rms_norm"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_rows_that_no_second_cache_holds_have_epilogues(name: str, dtype: str) -> None:

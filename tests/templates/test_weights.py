@@ -51,6 +51,29 @@ def test_a_kernel_of_packed_weights_multiplies_with_the_array_that_was_packed(
         np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("template", "args"),
+    [
+        ("matmul", (9, 200, 370)),
+        ("matmul", (5, 70, 3)),
+        ("batch_matmul", (3, 5, 700, 40)),
+        ("matmul_strassen", (60, 90, 100)),
+    ],
+)
+def test_packed_weights_are_rows_that_begin_at_a_cache_line(template: str, args: tuple[int, ...]) -> None:
+    b = random(args[:-3] + args[-2:])
+    packed = [pack_weights(packed_task(*args, template=template), b) for _ in range(5)]
+    assert [each.ctypes.data % 64 for each in packed] == [0] * 5
+    assert all(each.flags.c_contiguous and each.flags.writeable for each in packed)
+
+
+def test_packed_weights_are_a_copy() -> None:
+    b = random((70, 1))
+    packed = pack_weights(packed_task(5, 70, 1), b)
+    b[:] = 0
+    assert packed.all()
+
+
 def test_the_layout_is_panels_of_one_vector_with_zeros_at_the_end() -> None:
     task = packed_task(4, 5, 20, target="llvm -mcpu=x86-64-v3 -num-cores 1")
     b = random((5, 20))

@@ -30,6 +30,8 @@ from pegbox.loops.visit import children, expressions, substitute_vars
 PRAGMA = "pragma_nontemporal"
 _FEWEST = 4
 """The fewest iterations of a loop with nontemporal stores: the ends of a shorter one cost more than these save."""
+_AHEAD = 4096
+"""The bytes of a row that takes memory's latency to compute: the ends of rows are prefetched about so far ahead."""
 
 
 @dataclass(frozen=True)
@@ -113,22 +115,35 @@ def row(frame: Frame, loop: For, function: Function) -> Row | None:
     missing = frame.at(level, f"and i64 {frame.at(level, f'sub i64 0, {bits}')}, {LINE - 1}")
     size = nbytes(store.buffer.dtype)
     register = frame.at(level, f"lshr i64 {missing}, {size.bit_length() - 1}")
-    _prefetch_ends(frame, level, start, size, _lengths(frame, loop, vectors, store))
+    _prefetch_ends(frame, level, start, missing, size, _lengths(frame, loop, vectors, store))
     return Row(loop, vectors, store, Var("shift"), register, level)
 
 
-def _lengths(frame: Frame, loop: For, vectors: For, store: Store) -> tuple[int, int]:
-    """Return the elements that the loop stores, and those of the row behind them, which another loop stores."""
+def _lengths(frame: Frame, loop: For, vectors: For, store: Store) -> tuple[int, int, int]:
+    """Count the elements that the loop stores, those behind them that another loop stores, and all to the next row."""
     end = loop.extent * vectors.extent
-    length = min((coef for _, coef in frame.addresses(store).terms if coef >= end), default=end)
-    return end, length - end if length - end < vectors.extent else 0
+    pitch = min((coef for _, coef in frame.addresses(store).terms if coef >= end), default=end)
+    return end, pitch - end if pitch - end < vectors.extent else 0, pitch
 
 
-def _prefetch_ends(frame: Frame, level: Level, start: str, size: int, lengths: tuple[int, int]) -> None:
-    """Prefetch the first line of a row, and the lines from the end of its loop to the end of the row."""
-    end, rest = lengths
-    for place in (0, *range(end * size - 1, (end + rest) * size - 1, LINE), (end + rest) * size - 1):
-        at = frame.at(level, f"getelementptr i8, ptr {start}, i64 {place}")
+def _prefetch_ends(
+    frame: Frame, level: Level, start: str, missing: str, size: int, lengths: tuple[int, int, int]
+) -> None:
+    """Prefetch the first line of a row, and the lines from the end of its loop to the end of the row.
+
+    If rows are short, memory takes longer than a row: the lines are those of a later row. In rows that begin at lines,
+    the loop's first and last lines are whole. Around the caches, a line that is on its way into them takes longest, so
+    a line of the stack is prefetched instead.
+    """
+    end, rest, pitch = (length * size for length in lengths)
+    later = pitch * ((_AHEAD - 1) // pitch)
+    is_misaligned = frame.at(level, f"icmp ne i64 {missing}, 0")
+    other = frame.text.fresh("line")
+    frame.text.allocas.append(f"  {other} = alloca i8")
+    for place in (0, *range(end - 1, end + rest - 1, LINE), end + rest - 1):
+        at = frame.at(level, f"getelementptr i8, ptr {start}, i64 {later + place}")
+        if place < end and pitch % LINE == 0:
+            at = frame.at(level, f"select i1 {is_misaligned}, ptr {at}, ptr {other}")
         numbers = ("i32", "1"), ("i32", "3"), ("i32", "1")
         level.hoisted.append("  " + frame.module.call("@llvm.prefetch.p0", "void", ("ptr", at), *numbers))
 

@@ -121,6 +121,13 @@ def aligned_bytes(nbytes: int) -> NDArray[np.uint8]:
     return memory[start : start + nbytes]
 
 
+def aligned_copy(array: NDArray[Any]) -> NDArray[Any]:
+    """Copy an array, row by row, into memory that begins at a multiple of `ALIGNMENT`."""
+    made: NDArray[Any] = np.ndarray(array.shape, array.dtype, aligned_bytes(array.nbytes))
+    made[...] = array
+    return made
+
+
 def array_maker(shape: tuple[int, ...], dtype: DTypeLike) -> Callable[[], NDArray[Any]]:
     """Return a function that allocates an array, not initialized; a large one begins at a multiple of `ALIGNMENT`.
 

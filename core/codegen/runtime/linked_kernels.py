@@ -7,7 +7,7 @@ from dataclasses import replace
 from pegbox.codegen.call_sequence import CallSequence
 from pegbox.codegen.compiled import ALIGNMENT, CompiledProgram
 from pegbox.codegen.program import Program
-from pegbox.codegen.runtime.checked_call import address_of_data, aligned_bytes
+from pegbox.codegen.runtime.checked_call import address_of_data, aligned_copy
 from pegbox.codegen.runtime.kernel import Kernel
 from pegbox.codegen.runtime.loader import LoadedCode
 
@@ -24,9 +24,7 @@ class LinkedKernels:
 
     def __init__(self, sequence: CallSequence) -> None:
         if address_of_data(sequence.constants) % ALIGNMENT:
-            constants = aligned_bytes(sequence.constants.nbytes)
-            constants[:] = sequence.constants
-            sequence = replace(sequence, constants=constants)
+            sequence = replace(sequence, constants=aligned_copy(sequence.constants))
         self.sequence = sequence
         self._codes = [LoadedCode(kernel) for kernel in sequence.kernels]
         self._addresses = {sequence.symbol(number): code.entry for number, code in enumerate(self._codes)}

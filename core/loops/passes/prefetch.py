@@ -53,7 +53,7 @@ def place_prefetches(func: Function) -> Function:
         ]
         body = new.body
         for wanted in _noted(stmt, SHARED):
-            found = list(_wanted(stmt, *wanted, outputs, ranges))
+            found = list(_wanted(stmt, *wanted, outputs, ranges, is_shared=True))
             if any(isinstance(s, For) and wanted in _noted(s, AMONG) for s in walk(body)):
                 body = _shared(body, wanted, (), found, ranges)
             else:
@@ -91,7 +91,13 @@ def _shared(stmt: Stmt, wanted: Triple, around: tuple[For, ...], found: Sequence
 
 
 def _wanted(
-    loop: For, block: str, name: str, offset: int, outputs: dict[str, tuple[str, ...]], ranges: Ranges
+    loop: For,
+    block: str,
+    name: str,
+    offset: int,
+    outputs: dict[str, tuple[str, ...]],
+    ranges: Ranges,
+    is_shared: bool = False,
 ) -> Iterator[_Lines]:
     """Yield the lines that the block's statements access `offset` iterations later."""
     if offset >= loop.extent:
@@ -102,7 +108,10 @@ def _wanted(
     for access, running in _accesses(loop.body, made, name in made, frozenset()):
         if access.buffer.name == name and access.buffer not in own:
             _note_box(boxes.setdefault(access.buffer, []), access, Relaxation(running, ranges))
-    ahead: dict[Var, Expr] = {loop.var: add(loop.var, index(offset))} if offset else {}
+    later = add(loop.var, index(offset))
+    if is_shared:  # places need no clamping then, so that lines of a contiguous box are counted through
+        later = minimum(later, index(loop.extent - 1))
+    ahead: dict[Var, Expr] = {loop.var: later} if offset else {}
     for buffer, found in boxes.items():
         for box in found:
             yield _Lines(buffer, box, ahead, name in made)

@@ -68,7 +68,8 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
 
     Configurations that the template refuses are left out, and `GUARDED` of the others are looked at again: those whose
     lowered programs are slow in a way that the model does not see come after the others. The order is the same in every
-    process. The first configuration of a space precedes all where its template prefers that.
+    process. Those that the template prefers (`cfg.prefer`) come first among the `GUARDED` ones, and the first
+    configuration of a space precedes all where its template prefers that.
 
     Raises:
         SpaceError: no configuration of the space is valid.
@@ -87,7 +88,10 @@ def lowered_predictions(task: Task, *, candidates: int = CANDIDATES) -> Iterator
         yield preferred, None
     ranked = map(task.space.config, _with_threads(task, alone, search.ranked(candidates)))
     doomed = []
-    for config in islice(ranked, GUARDED):
+    best = list(islice(ranked, GUARDED))
+    if (prefers := task.preference) is not None:
+        best.sort(key=lambda config: not prefers(config))
+    for config in best:
         if (program := _promising_program(task, config)) is None:
             doomed.append(config)
         else:

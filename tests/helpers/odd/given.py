@@ -757,8 +757,8 @@ EXEMPT = {
     **_each(
         "plugins call it with values that pegbox gave them",
         "inferred_outer nearest policy_splits revive Experience Experience. GradientAllocation. RoundRobin. "
-        "checked_features checked_scores checked_training gain_of lost_threads not_fitted pairs_in_order spread "
-        "predicted_configs "
+        "aligned_copy checked_features checked_scores checked_training gain_of lost_threads not_fitted pairs_in_order "
+        "spread predicted_configs "
         "Asked. Builder Builder. Lowered. Lowering. Roofline. blas_threads run_interleaved run_trial call check_packed "
         "read_document read_unpacked bind_options explained located on_demand fits_registers missing_features "
         "target_of LocalPool LocalPool. check_archive Gain. rank_and_speed rank_share relative_speed "
