@@ -165,9 +165,9 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
     """
     count = len(offsets)
     width = min(span + 1, count)
-    first = start - start % count
-    if width & (width - 1) and start + span < first + count and _has_whole_vectors(frame, buffer, terms, count):
-        start, width, offsets = first, count, tuple(offset + start - first for offset in offsets)
+    begin = start - start % count
+    if width & (width - 1) and start + span < begin + count and _has_whole_vectors(frame, buffer, terms, count):
+        start, width, offsets = begin, count, tuple(offset + start - begin for offset in offsets)
     first, second, picks = _load_plain(frame, buffer, terms, start, width), "poison", offsets
     if span >= count:
         shift = span + 1 - width
