@@ -12,7 +12,7 @@ writes into an existing array, as pegbox does; torch allocates its result. Filte
 packed ahead, as ONNX Runtime has constants. A rival that is not installed is left out. A bias and ReLU6 are between
 a depthwise and a pointwise convolution; "two kernels" are ours for one convolution each, with as many trials.
 The roofline is that of one core, the longer of two times: that of the multiply-adds at the peak, which is measured in
-turns with the kernels, and that of copying the input to the output in the caches that hold both. All take turns, pinned
+turns with the kernels, and that of copying the input to the output, measured with as many bytes. All take turns, pinned
 to one core, each after a call that brings its arrays back into the caches; the output shows the least time of each,
 because disturbances only add to it. With `--aligned`, arrays begin at a cache line, as those of a model do, also those
 of the searches. NumPy's large arrays begin 16 bytes after the start of one, so that each vector of 64 bytes spans two
@@ -39,7 +39,8 @@ from peak import peak_kernel
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen.runtime.checked_call import aligned_bytes
-from pegbox.measure.baselines.roofline import measure_roofline, size_class
+from pegbox.codegen.runtime.roof_kernels import LEAST_BYTES
+from pegbox.measure.baselines.roofline import measure_roofline
 from pegbox.templates import pack_weights
 
 SHAPES = (
@@ -121,7 +122,8 @@ def one_case(text: str, sizes: Sizes, layout: str, options: argparse.Namespace) 
     ns, peak = timed(kernels, calls, options.rounds)
     read, written = given.inputs[0].nbytes, given.out.nbytes
     core = min(os.sched_getaffinity(0))
-    roof = measure_roofline("float32", size_class(read + written, 1), task.target, [core])
+    size = max((read + written) // LEAST_BYTES, 1) * LEAST_BYTES
+    roof = measure_roofline("float32", size, task.target, [core])
     limits = {"arithmetic": task.flop / peak, "memory": 1e9 * roof.seconds(read=read, written=written)}
     bound = max(limits, key=lambda name: limits[name])
     rivals = ", ".join(

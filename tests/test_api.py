@@ -12,6 +12,7 @@ import pytest
 import pegbox as pb
 from pegbox import te, tir
 from pegbox.errors import ArgumentError
+from pegbox.expr.intrinsics import ARITY
 
 
 def doubled() -> list[Any]:
@@ -48,6 +49,7 @@ def test_names_of_tir_are_those_that_it_gives_users_not_those_that_it_uses() -> 
     renamed = set(re.findall(r"import \w+ as ([a-zA-Z]\w*)", inspect.getsource(tir) + inspect.getsource(tir.op)))
     assert renamed | {"PrimFunc", "Select", "indexdiv", "indexmod"} == set(tir.__all__) == set(dir(tir))
     assert all(hasattr(tir, name) for name in tir.__all__)
+    assert {*ARITY} & {*te.__all__} <= {*tir.__all__}, "functions of numbers are in both"
 
 
 @pytest.mark.parametrize("language", ["te", "tir"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import length_hint
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,8 +83,7 @@ def option_knob(name: str, candidates: Iterable[Any], *, when: Condition | None 
     """
     if isinstance(candidates, range) and candidates[LISTED : LISTED + 1]:
         return range_knob(name, candidates, False, when)
-    if isinstance(candidates, Sized):
-        refuse_too_many(name, len(candidates), "use define_int or define_float for numbers between two bounds")
+    refuse_too_many(name, length_hint(candidates), "use define_int or define_float for numbers between two bounds")
     by_key: dict[str, OtherEntity] = {}
     for candidate in check_list(
         f"knob {value_text(name)}: candidates", candidates, "a list of values", error=SpaceError

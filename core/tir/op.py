@@ -1,4 +1,4 @@
-"""Functions of expressions under the names that TVM keeps in `tir`."""
+"""Functions of expressions: those of `te`, and the names that TVM keeps in `tir`."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ from pegbox.te import max_value as max_value
 from pegbox.te import min as min
 from pegbox.te import min_value as min_value
 from pegbox.te import nearbyint as nearbyint
+from pegbox.te import nonpositive as nonpositive
 from pegbox.te import popcount as popcount
 from pegbox.te import pow as pow
 from pegbox.te import power as power
@@ -80,9 +81,9 @@ __all__ = [
     "call_llvm_pure_intrin", "call_pure_extern", "call_python", "cast", "ceil", "ceildiv", "clz", "const",
     "copysign", "cos", "cosh", "div", "erf", "exp", "exp2", "exp10", "floor", "floordiv", "floormod", "fmod",
     "hypot", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf", "isnan", "ldexp", "log", "log1p", "log2",
-    "log10", "max", "max_value", "min", "min_value", "nearbyint", "popcount", "pow", "power", "reinterpret",
-    "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "sum", "tan", "tanh", "trunc",
-    "truncdiv", "truncmod",
+    "log10", "max", "max_value", "min", "min_value", "nearbyint", "nonpositive", "popcount", "pow", "power",
+    "reinterpret", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "sum", "tan",
+    "tanh", "trunc", "truncdiv", "truncmod",
 ]  # fmt: skip
 
 indexdiv = floordiv

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from distributed import CancelledError, Client, Future, KilledWorker
+from distributed import CancelledError, Client, Future, KilledWorker, TimeoutError
 
 from pegbox.errors import MeasureError
 from pegbox.hooks import users_level
@@ -26,6 +26,10 @@ _LOOK_SECONDS = 0.01
 _BRIEF_SECONDS = 5.0
 _ANSWER_SECONDS = 5.0
 """The seconds for the scheduler to describe the cluster: one that hangs must not stop this machine's own work."""
+
+_LEASE_SECONDS = 30.0
+"""The seconds for the scheduler to take a first task. A busy one needs some; one that hangs must not block the
+search."""
 
 _ATTEMPTS = 2
 """The number of times that Dask is asked for a task. It gives up when four workers have died with it, but they may have
@@ -58,7 +62,7 @@ class Tasks:
         start: the command that starts a worker, for messages.
         resume: the way to go on when the cluster is there again.
 
-    Raises `MeasureError` if a worker cannot take the state.
+    Raises `MeasureError` if the scheduler does not answer, or a worker cannot take the state.
     """
 
     def __init__(self, client: Client, state: WorkerState, *, start: str, resume: str) -> None:
@@ -77,7 +81,7 @@ class Tasks:
             client.register_plugin(state, name=state.name)
         except BaseException as error:
             self.close()
-            if not isinstance(error, Exception):
+            if not isinstance(error, Exception) or isinstance(error, MeasureError):
                 raise
             raise MeasureError(
                 f"a worker of the cluster ended when it received the data of its tasks, or cannot use them "
@@ -86,10 +90,23 @@ class Tasks:
             ) from error
 
     def _await_lease(self) -> None:
-        """Wait until the scheduler knows the lease. A worker that looks for it before would leave at once."""
+        """Wait until the scheduler knows the lease. A worker that looks for it before would leave at once.
+
+        Raises `MeasureError` if that takes longer than `_LEASE_SECONDS`.
+        """
         ask, key = self._client.scheduler.get_task_status, self._lease.key
-        while not self._lease.done() and self._client.sync(ask, keys=[key])[key] is None:
-            time.sleep(_LOOK_SECONDS)
+
+        async def known() -> None:
+            while not self._lease.done() and (await ask(keys=[key]))[key] is None:
+                await asyncio.sleep(_LOOK_SECONDS)
+
+        try:
+            self._client.sync(known, callback_timeout=_LEASE_SECONDS)
+        except TimeoutError:
+            raise MeasureError(
+                f"the scheduler at {address_of(self._client)} has not taken a task for {_LEASE_SECONDS:g} s: it hangs, "
+                f"or is overloaded; start it and its workers again{self._resume}"
+            ) from None
 
     def workers(self, where: Where) -> Mapping[str, Any]:
         """Describe the workers that may run such tasks, by address, as of less than a second ago."""

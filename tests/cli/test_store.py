@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -64,7 +65,7 @@ def test_the_list_says_where_each_was_measured(pegbox: Any, store: TuningStore, 
     assert "2 us" in lines[1]
     assert f"{cpu_model()} (here)" in lines[1]
     assert "1 us" in lines[2]
-    assert "Another Processor  2020-09" in lines[2]
+    assert re.search(r"Another Processor +2020-09", lines[2])  # this one's name may be longer
     listed = json.loads(pegbox("store", "list", "matmul", "--json").out)
     assert [(each["here"], each["cost"], each["numpy"]) for each in listed] == [(True, 2e-6, None), (False, 1e-6, None)]
 

@@ -17,10 +17,16 @@ from processors import on_this_machine
 
 import pegbox as pb
 from pegbox import te, tir
+from pegbox.codegen import Target
 from pegbox.codegen.targets import host
+from pegbox.codegen.targets.features import check_processor
 from pegbox.errors import ArgumentError, TargetError
 
 Array = np.ndarray[Any, Any]
+FLAGS = (
+    "avx", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_vbmi2",
+    "avx_vnni", "f16c", "fma", "gfni", "sse4_1", "sse4_2", "sse4a", "ssse3",
+)  # fmt: skip
 VALUES = np.arange(64, dtype="float32")
 
 
@@ -101,6 +107,24 @@ def test_another_processor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         pickle.loads(data)
     with pytest.raises(TargetError, match="pickled kernel main was built for skylake-avx512"):
         sized(VALUES, np.empty_like(VALUES))
+
+
+@pytest.mark.parametrize(
+    ("cpu", "flag"),
+    [("znver4", "sse4a"), ("icelake-server", "gfni"), ("icelake-server", "avx512_vbmi2"), ("alderlake", "avx_vnni")],
+)
+def test_instructions_that_llvm_chooses_by_itself_are_missed(
+    cpu: str, flag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LLVM makes SSE4A's EXTRQ of a shuffle for any processor of AMD's: one of Intel's would end the process."""
+    target = Target(f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu={cpu}")
+    monkeypatch.setattr(host, "cpu_name", lambda: "haswell")
+    monkeypatch.setattr(host, "architecture", lambda: "x86_64")
+    monkeypatch.setattr(host, "cpu_flags", lambda: FLAGS)
+    check_processor(target, "it")
+    monkeypatch.setattr(host, "cpu_flags", lambda: tuple({*FLAGS} - {flag}))
+    with pytest.raises(TargetError, match=f"it was built for {cpu}, .*{flag.replace('_', '')}"):
+        check_processor(target, "it")
 
 
 def test_kernels_of_other_forms_travel() -> None:

@@ -71,6 +71,35 @@ def test_every_second_element_needs_no_gather() -> None:
     assert "gather" not in text
 
 
+def in_groups(lanes: int, inner: int, *, size: int) -> Function:
+    """c[p · lanes + i] += a[p · lanes + i // inner · inner + k] for each k < inner, i vectorized."""
+    a, c = Buffer("a", (size,)), Buffer("c", (size // lanes * lanes,))
+
+    def element(p: Expr, i: Expr, k: Expr) -> Stmt:
+        at = p * lanes + i
+        return put(c, at, get(c, at) + get(a, p * lanes + i // inner * inner + k) * (k + 1))
+
+    def body(p: Expr) -> Stmt:
+        return loop("k", inner, lambda k: loop("i", lanes, lambda i: element(p, i, k), VECTORIZED), UNROLLED)
+
+    return function([a, c], [c], seq(loop("j", c.size, lambda j: put(c, j, ZERO)), loop("p", size // lanes, body)))
+
+
+@pytest.mark.parametrize(("lanes", "inner"), [(16, 2), (16, 4), (16, 8), (8, 4), (8, 2), (12, 3)])
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_elements_of_groups(lanes: int, inner: int, beyond: int) -> None:
+    check(in_groups(lanes, inner, size=5 * lanes + beyond))
+
+
+@pytest.mark.parametrize("inner", [2, 4, 8])
+def test_elements_of_groups_are_picked_out_of_one_vector(inner: int) -> None:
+    text = emit(in_groups(16, inner, size=80), ONE_CORE).ll
+    loads = re.findall(r"load <(\d+) x float>", text)
+    assert set(loads) == {"16"}
+    text = emit(in_groups(16, inner, size=81), ONE_CORE).ll  # the last vector may reach beyond the array
+    assert str(17 - inner) in re.findall(r"load <(\d+) x float>", text)
+
+
 def strided_where_it_exists(stride: int, *, size: int = 43, lanes: int = 48, dtype: str = "float32") -> Function:
     """c[i] = a[i · stride + shift] where that is in the array; the first and the last places are not."""
     a, c = Buffer("a", (size,), dtype), Buffer("c", (lanes,), dtype)

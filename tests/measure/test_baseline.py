@@ -7,6 +7,7 @@ import ctypes
 import dataclasses
 import json
 import math
+import os
 import resource
 from pathlib import Path
 from types import SimpleNamespace
@@ -147,6 +148,27 @@ def test_what_is_no_baseline_is_refused(wrong: dict[str, Any]) -> None:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return cache_file()
+
+
+def test_limits_are_measured_on_lines_and_pages_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts, faults = [], []
+
+    class Meter:
+        args = (ArgSpec("x", (1 << 20,), "int64", is_output=True),)
+
+        def time_ns(self, arrays: list[np.ndarray], number: int) -> int:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+            arrays[0][:] = 1  # faults where its pages were not written
+            faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+            starts.append(arrays[0].ctypes.data % 64)
+            return 1000 * number
+
+    for make in ("read_kernel", "copy_kernel"):
+        monkeypatch.setattr(f"pegbox.codegen.runtime.roof_kernels.{make}", lambda nbytes, target: Meter())
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    measure_roofline("int64", 1 << 23, TARGET, [min(os.sched_getaffinity(0))])
+    assert set(starts) == {0}
+    assert max(faults) < 100  # of 2,048 pages
 
 
 def test_a_roofline_is_measured_three_times_for_a_type_and_a_size(cache: Path) -> None:

@@ -67,12 +67,12 @@ def test_some_of_unlike_machines_are_chosen_by_a_part_of_a_name() -> None:
 def featured(*names: str, but: str) -> tuple[str, ...]:
     """Return these features, and all of this machine's but for those with a part of a name."""
     own = [name for name in cpu_features() if name.startswith("+") and "amx" not in name and but not in name]
-    return (*own, *(f"+{name}" for name in ("ssse3", "sse4.1", "sse4.2", "avx", "avx2", "f16c", *names)))
+    return (*own, *(f"+{name}" for name in ("ssse3", "sse4.1", "sse4.2", "sse4a", "avx", "avx2", "f16c", *names)))
 
 
 def test_unlike_machines_are_chosen_by_a_target() -> None:
     zen3 = other(llvm_cpu="znver3", features=featured(but="avx512"))
-    avx512 = ("avx512f", "avx512bw", "avx512vnni", "avx512bf16")
+    avx512 = ("avx512f", "avx512bw", "avx512vnni", "avx512bf16", "avx512vbmi2", "gfni")
     zen4 = replace(ONE, kind=replace(KIND, llvm_cpu="znver4", features=featured(*avx512, but="avx512fp16")))
 
     def chosen(cpu: str) -> list[ClusterMachine]:

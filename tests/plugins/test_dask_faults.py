@@ -246,14 +246,33 @@ def test_a_scheduler_that_hangs_has_no_workers(cluster: Any, monkeypatch: pytest
     async def hangs(*arguments: object, **options: object) -> None:
         await asyncio.sleep(30)
 
-    monkeypatch.setattr(dask_tasks, "_ANSWER_SECONDS", 0.05)
     monkeypatch.setattr(dask_tasks, "_POLL_SECONDS", 0.0)
     with tasks_of(cluster) as tasks:
         assert tasks.workers(ANYWHERE)
+        monkeypatch.setattr(dask_tasks, "_ANSWER_SECONDS", 0.05)
         monkeypatch.setattr(tasks._client, "scheduler", SimpleNamespace(processing=hangs, identity=hangs))
         asked = threading.Event()
         threading.Thread(target=lambda: tasks.workers(ANYWHERE) or asked.set(), daemon=True).start()
         assert asked.wait(10)
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("answer", [None, "nothing"], ids=["never answers", "never knows the task"])
+def test_a_scheduler_that_hangs_ends_a_new_search(
+    cluster: Any, answer: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def status(keys: list[str]) -> dict[str, None]:
+        if not answer:
+            await asyncio.sleep(30)
+        return dict.fromkeys(keys)
+
+    monkeypatch.setattr(dask_tasks, "_LEASE_SECONDS", 0.05)
+    with client_of(cluster) as client:
+        monkeypatch.setattr(client.scheduler, "get_task_status", status)
+        began = time.monotonic()
+        with pytest.raises(MeasureError, match=r"tcp://\S+ has not taken a task for 0\.05 s: it hangs, .*; --resume"):
+            dask_tasks.Tasks(client, dask_worker.WorkerState("pegbox-hung"), start="dask worker", resume="; --resume")
+        assert time.monotonic() - began < 15
         monkeypatch.undo()
 
 

@@ -132,6 +132,15 @@ def test_one_iteration_dimensions_keep_their_loop(programs: Any) -> None:
     assert [(loop.name, sch.extent(loop)) for loop in sch.get_loops("C")[2:]] == [("i", 1), ("j", 1), ("k", 6)]
 
 
+@pytest.mark.parametrize("number", [np.int64, np.array])
+def test_numpys_integers_are_positions(number: Any) -> None:
+    sch = _two(16, lambda b, i: b[i], 16)
+    with pytest.raises(ScheduleError, match="give a position from 0 to 0, -1 for the last"):
+        sch.compute_at("B", sch.get_loops("C")[0], index=number(5))
+    sch.compute_at("B", sch.get_loops("C")[0], index=number(0))
+    assert "index=0" in str(sch.trace)
+
+
 def test_a_block_may_move_again(programs: Any, check_values: Any) -> None:
     args, reference = programs.matmul_relu()
     sch = Schedule(args)

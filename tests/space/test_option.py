@@ -52,6 +52,7 @@ def test_a_template_cannot_change_a_value():
         ([object()], "of type object cannot be written as JSON"),
         ([{1: 2}], "of type dict"),
         ("abc", "candidates='abc' is not a list; give a list of values"),
+        (np.array(5), r"candidates=array\(5\) is not a list; give a list of values"),
     ],
 )
 def test_bad_candidates_are_refused(candidates, message):

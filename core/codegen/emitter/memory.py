@@ -160,10 +160,14 @@ def _load_masked(frame: Frame, kind: str, buffer: Buffer, place: tuple[str, str]
 def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offsets: Offsets, span: int) -> str:
     """Load lanes close together (every second element, backwards, repeated): one or two vectors and a shuffle.
 
-    Two vectors overlap so that nothing beyond the last lane's element is touched.
+    Two vectors overlap so that nothing beyond the last lane's element is touched. An odd number of elements, which no
+    load has, is cut out of a whole vector, if that lies in the buffer.
     """
     count = len(offsets)
     width = min(span + 1, count)
+    begin = start - start % count
+    if width & (width - 1) and start + span < begin + count and _has_whole_vectors(frame, buffer, terms, count):
+        start, width, offsets = begin, count, tuple(offset + start - begin for offset in offsets)
     first, second, picks = _load_plain(frame, buffer, terms, start, width), "poison", offsets
     if span >= count:
         shift = span + 1 - width
@@ -171,6 +175,16 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
         picks = tuple(o if o < width else width + o - shift for o in offsets)
     ty = register(buffer.dtype, width)
     return frame.op(f"shufflevector {ty} {first}, {ty} {second}, <{count} x i32> {int_vector(picks, 32)}")
+
+
+def _has_whole_vectors(frame: Frame, buffer: Buffer, terms: Terms, count: int) -> bool:
+    """Decide whether the vector from the last multiple of `count` lies in the buffer, wherever an element does.
+
+    In a private buffer, elements may have registers of their own.
+    """
+    return (
+        not frame.buffers[buffer].private and buffer.size % count == 0 and all(coef % count == 0 for _, coef in terms)
+    )
 
 
 def _spans_registers(frame: Frame, buffer: Buffer, terms: Terms, start: int, spread: Pattern, count: int) -> bool:

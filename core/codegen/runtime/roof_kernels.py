@@ -60,7 +60,7 @@ def multiply_add_kernel(dtype: str, target: Target) -> tuple[Kernel, float]:
 def read_kernel(nbytes: int, target: Target) -> Kernel:
     """Build a kernel that adds up an array of `nbytes` of int64, and writes a vector; these are its arguments.
 
-    `nbytes` is a power of two, at least `LEAST_BYTES`.
+    `nbytes` is a multiple of `LEAST_BYTES`.
     """
     lanes = lanes_of(target, "int64")
     x, y = Buffer("x", (nbytes // _WORD,), "int64"), Buffer("y", (lanes,), "int64")

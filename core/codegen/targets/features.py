@@ -35,8 +35,15 @@ _VNNI = """
 """
 _BF16 = "cooperlake sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids znver4 znver5"
 _FP16 = "sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids"
+_VBMI2 = f"icelake-client icelake-server rocketlake tigerlake novalake znver4 znver5 {_FP16}"
+_SMALL = """
+    alderlake raptorlake meteorlake gracemont sierraforest grandridge clearwaterforest arrowlake arrowlake-s lunarlake
+    pantherlake wildcatlake
+"""
+_SSE4A = "amdfam10 barcelona btver1 btver2 bdver1 bdver2 bdver3 bdver4 znver1 znver2 znver3 znver4 znver5"
 _COMES_WITH = {
-    "avx512vnni": _VNNI, "avx512bf16": _BF16, "avx512fp16": _FP16,
+    "avx512vnni": _VNNI, "avx512bf16": _BF16, "avx512fp16": _FP16, "avx512vbmi2": _VBMI2,
+    "avxvnni": f"{_FP16} {_SMALL} novalake znver5", "gfni": f"{_VBMI2} {_SMALL} tremont", "sse4a": _SSE4A,
     "amx-bf16": _FP16, "amx-int8": _FP16, "amx-tile": _FP16,
 }  # fmt: skip
 _NOT_AVX2 = "sandybridge corei7-avx ivybridge core-avx-i bdver1 bdver2 bdver3 btver2"
@@ -53,7 +60,14 @@ _MISSING_IN = {
 """The width of vectors from which on processors have a feature, and those that lack it nevertheless."""
 
 
-_COMPILED_FOR = ("avx", "bmi", "f16c", "fma", "movbe", "sse", "ssse")
+_CHOSEN = ("avx512vbmi2", "avxvnni", "f16c", "gfni", "sse4a")
+"""Features that no intrinsic here needs, whose instructions LLVM chooses by itself: SSE4A's, of AMD alone, for shuffles
+and nontemporal stores of floats, GFNI's for shifts of bytes."""
+
+_KNOWN = frozenset((*_NEEDS.values(), *_CHOSEN))
+"""The features of processors that are known without LLVM."""
+
+_COMPILED_FOR = ("avx", "bmi", "f16c", "fma", "gfni", "movbe", "sse", "ssse")
 """The beginnings of the flags of instructions that LLVM chooses by itself."""
 
 
@@ -77,7 +91,7 @@ def missing_features(target: Target, offered: Collection[str]) -> list[str]:
     if target.architecture == host.architecture() and host.has_llvm():  # -mattr may also tell LLVM what to prefer
         used &= {f"+{item[1:]}" for item in host.cpu_features()}
     if not target.is_host_cpu:
-        used |= {f"+{feature}" for feature in {*_NEEDS.values(), "f16c"} if has(target, feature)}
+        used |= {f"+{feature}" for feature in _KNOWN if has(target, feature)}
     never_chosen = {item for item in used if item.startswith("+amx-")} - set(target.attributes)
     return sorted(used - never_chosen - set(offered))
 
@@ -95,7 +109,7 @@ def check_processor(target: Target, what: str, *, built_on: Collection[str] = ()
         missing = sorted({word for word in built_on if word.startswith(_COMPILED_FOR)} - {*flags})
     else:
         here = {word.replace("_", "").replace("-", "") for word in flags}
-        known = {name for name in {*_NEEDS.values(), "f16c"} if name.replace("-", "").replace(".", "") in here}
+        known = {name for name in _KNOWN if name.replace("-", "").replace(".", "") in here}
         missing = missing_features(target, {f"+{name}" for name in known})
     if missing:
         raise TargetError(

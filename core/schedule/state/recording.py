@@ -214,9 +214,11 @@ def _place(sch: ScheduleState, loop: LoopRef) -> LoopAt:
 
 
 def given(value: Any) -> Any:
-    """Return an argument as primitives see it: what was drawn is a plain number."""
+    """Return an argument as primitives see it: what was drawn, or is NumPy's, is a plain number."""
     if isinstance(value, SampledInt):
         return int(value)
+    if type(value).__module__ == "numpy":  # an array without axes is an integer, too, but cannot be hashed
+        return value.tolist()
     if isinstance(value, tuple | list) and any(isinstance(v, SampledInt) for v in value):
         return type(value)(map(given, value))
     return value
