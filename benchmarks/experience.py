@@ -12,6 +12,7 @@
     python3 benchmarks/experience.py --random 12 --kind groups --seed 31    # convolutions in groups
     python3 benchmarks/experience.py --random 14 --kind lines --seed 41    # convolutions in one dimension
     python3 benchmarks/experience.py --random 16 --kind strassen --seed 51    # products by Strassen's algorithm
+    python3 benchmarks/experience.py --random 16 --kind attention --seed 81    # the template of attention
     python3 benchmarks/experience.py --random 36 --seed 9001 --held-out    # shapes that only benchmarks use
     python3 benchmarks/experience.py                     # write two files of core/records/shipped
     python3 benchmarks/experience.py --check             # predict each workload from the others
@@ -48,6 +49,7 @@ from random_shapes import (
     OF_MODELS,
     OUTLIERS,
     Shape,
+    attention_layer,
     depthwise_batch,
     depthwise_layer,
     depthwise_rows,
@@ -159,10 +161,11 @@ KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {
     "depthwise-rows": in_turns(depthwise_rows),
     "winograd": in_turns(winograd_layer), "groups": in_turns(grouped_layer),
     "lines": in_turns(line_layer), "strassen": in_turns(strassen_product),
+    "attention": in_turns(attention_layer),
 }  # fmt: skip
 """The kinds of random shapes: all, those that are predicted worst, those of the nodes of models, depthwise ones,
-also of several images or in NCHW, those of Winograd's algorithm, convolutions in groups and in one dimension, and
-products by Strassen's algorithm."""
+also of several images or in NCHW, those of Winograd's algorithm, convolutions in groups and in one dimension,
+products by Strassen's algorithm, and attention."""
 
 LEAST = 20
 """The least number of configurations of a workload that tuners learn from. Predictions learn from fewer, too."""

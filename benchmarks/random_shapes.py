@@ -310,6 +310,14 @@ def strassen_product(s: Sizes) -> Shape:
             return "matmul_strassen", (m, k, n), {"weights": s.one_of("packed", "packed", "packed", "plain")}
 
 
+def attention_layer(s: Sizes) -> Shape:
+    """Choose an attention of as many queries as keys: some with fewer heads of keys, some causal."""
+    n, d = s.one_of(197, s.between(64, 2048), s.between(64, 2048)), s.one_of(32, 64, 64, 80, 96, 128)
+    heads = min(s.between(1, 16), max(1, int(2 * MOST / (n * n * d))))
+    kv_heads = s.one_of(heads, heads, next(count for count in (4, 3, 2, 1) if heads % count == 0))
+    return "attention", (1, heads, n, n, d, kv_heads), {"causal": s.one_of(False, False, True)}
+
+
 def in_turns(*kinds: Callable[[Sizes], Shape]) -> Callable[[int], Iterator[Shape]]:
     """Make the function that yields shapes of these kinds without end, of each in turn; a seed decides them."""
 

@@ -51,8 +51,15 @@ _TILE = 1.0  # of the ends of a register tile
 _ADDING_LANES = 4  # of adding up the lanes of a score
 _STEP = 0.02 * LATENCY  # of a step's own instructions: large tiles have fewer steps
 _SCARCE = 0.8  # more, if a step has few accumulators: measured on a Zen 4, where 10 of AVX2 reach 92% of the peak
-_CROWDING = 0.0006  # of the square of the accumulators: tiles that leave some registers are preferred
+_CROWDING = 0.0006  # cycles of the square of the accumulators: tiles that leave some registers are preferred
+_LOAD = 0.1  # of a load, for each line after the first that is multiplied in a cycle: loads are as fast as products
 _OVERLAP = 0.75  # the part of a narrow tile's waiting during which its neighbours compute
+
+# Cycles of a line of keys or values that nothing hides, and the cycles of multiply-adds with it that would hide it:
+_NEAR = (0.25, 3)  # from the second cache
+_CROSSING = (0.7, 3)  # of values that lie as the caller has them: their vectors reach into two lines
+_FAR = (2.0, 24)  # from beyond the second cache
+_LINE = 64  # bytes
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,8 @@ def declare(cfg: pb.TemplateConfig, p: Attention) -> None:
         cfg.define_knob("keys", ways)
     first = _first(p, ways[0] == PACKED)
     if p.rows > _FEW_ROWS:
-        cfg.define_knob("values", [PLAIN, PACKED] if p.reads_values(first.columns) else [PACKED, PLAIN])
+        packed, plain = _products(p, first.mr, first.columns)
+        cfg.define_knob("values", [PACKED, PLAIN] if packed < plain else [PLAIN, PACKED])
     rows = [r for r in _ROWS if r <= p.rows and _fits(p, r, 1)]
     keys, columns = (_widths(-(-extent // p.lanes)) for extent in (p.n_k, p.d_v))
     cfg.define_knob("mr", _from(first.mr, rows))
@@ -131,8 +139,9 @@ def _first(p: Attention, packed: bool) -> _First:
             if _fits(p, mr, v) and (not _needs_balance(p) or (is_balanced(mr, v) and mr * v >= min(LATENCY, p.rows))):
                 size = _keys(p, block, _step(p, v, packed=packed))
                 near = [n for n in tiles if n == 1 or _is_near(p, mr * n, size)]
-                softmax, n = min((_softmax(p, mr, n, size, keeps=c * p.lanes < p.d_v), n) for n in near)
-                total = packing + _products(p, mr, c) + _scores(p, mr, v, size, packed=packed) + softmax
+                keeps = c * p.lanes < p.d_v
+                rest, n = min((_softmax(p, mr, n, size, keeps=keeps) + _far(p, mr * n), n) for n in near)
+                total = packing + min(_products(p, mr, c)) + _scores(p, mr, v, size, packed=packed) + rest
                 found.append((total, mr * n, -v, -c, mr, n, block))
     time, _, v, c, mr, n, block = min(found)
     return _First(time, mr, -v, -c, n, block)
@@ -142,7 +151,7 @@ def _best_columns(p: Attention, mr: int, columns: list[int]) -> set[int]:
     """Return the fastest width of a tile of the output, and the fastest with which it has all columns."""
     fitting = [c for c in columns if _fits(p, mr, c)]
     whole = [c for c in fitting if c * p.lanes >= p.d_v]
-    return {min(some, key=lambda c: (_products(p, mr, c), -c)) for some in (fitting, whole) if some}
+    return {min(some, key=lambda c: (min(_products(p, mr, c)), -c)) for some in (fitting, whole) if some}
 
 
 def _fits(p: Attention, rows: int, vectors: int) -> bool:
@@ -153,10 +162,31 @@ def _streams(p: Attention, keys: int) -> bool:
     return p.target.vector_registers >= _ROOMY and (keys >= p.n_k or keys >= _LONG)
 
 
-def _step_cost(rows: int, vectors: int) -> float:
+def _step_cost(p: Attention, rows: int, vectors: int, lines: tuple[float, int] = _NEAR) -> float:
     """Prefer tiles that leave some registers, and have a few accumulators more than needed."""
     waiting = _SCARCE if rows * vectors < 1.5 * LATENCY else 0.0
-    return step_cost(rows, vectors) + waiting + _STEP + _CROWDING * (rows * vectors) ** 2
+    of_vector = p.lanes * p.itemsize / _LINE
+    waiting += vectors * _line(p, rows, lines) * of_vector
+    waiting += _LOAD * (rows + vectors) * max(0.0, p.target.multiply_adds * of_vector - 1)
+    return step_cost(rows, vectors) + waiting + _STEP + _CROWDING * (rows * vectors) ** 2 / p.target.multiply_adds
+
+
+def _line(p: Attention, rows: int, times: tuple[float, int]) -> float:
+    """Estimate the time of fetching a line that so many rows use, where their multiply-adds do not hide it."""
+    cycles, hidden = times
+    used = rows * _LINE / (p.lanes * p.itemsize) / p.target.multiply_adds
+    return cycles * p.target.multiply_adds * max(0.0, 1 - used / hidden)
+
+
+def _far(p: Attention, rows: int) -> float:
+    """Estimate the time of fetching keys and values for each block of so many rows, if the second cache is too small.
+
+    It holds scores, the output and what the caches' ways waste, too.
+    """
+    of_keys = (p.d + p.d_v) * p.itemsize
+    if p.n_k * of_keys <= p.target.caches.l2 * 3 // 4:
+        return 0.0
+    return -(-p.rows // rows) * _seen(p, 1, rows) * of_keys / _LINE * _line(p, rows, _FAR)
 
 
 def _row_tiles(p: Attention, mr: int) -> list[tuple[int, int]]:
@@ -165,18 +195,19 @@ def _row_tiles(p: Attention, mr: int) -> list[tuple[int, int]]:
     return [(mr, whole), *([(rest, 1)] if rest else [])]
 
 
-def _products(p: Attention, mr: int, columns: int) -> float:
-    """Estimate the time of the products with the values."""
+def _products(p: Attention, mr: int, columns: int) -> tuple[float, float]:
+    """Estimate the time of the products with the values: packed ones, and as they lie (infinite if tiles cannot)."""
     whole = -(-p.d_v // (columns * p.lanes))
     partial = 1.0 if p.d_v % (columns * p.lanes) == 0 else _PARTIAL
     if whole == 2 and partial > 1 and p.target.vector_registers >= _ROOMY:
         # The second tile has no more vectors than are left.
         partial = _UNEVEN * -(-p.d_v // p.lanes) / (2 * columns)
     steps = partial * _seen(p, 1) * whole
-    packing = 0.0 if p.reads_values(columns) else _packing(p, p.n_k, p.d_v)
-    return packing + sum(
-        count * (steps * _step_cost(rows, columns) + whole * _TILE) for rows, count in _row_tiles(p, mr)
+    packed, plain = (
+        sum(count * (steps * _step_cost(p, rows, columns, each) + whole * _TILE) for rows, count in _row_tiles(p, mr))
+        for each in (_NEAR, _CROSSING)
     )
+    return packed + _packing(p, p.n_k, p.d_v), plain if p.reads_values(columns) else math.inf
 
 
 def _packing(p: Attention, count: int, width: int) -> float:
@@ -191,8 +222,8 @@ def _scores(p: Attention, mr: int, vectors: int, keys: int, *, packed: bool) -> 
     total = 0.0
     for rows, count in _row_tiles(p, mr):
         # A narrow tile has few accumulators, but those of its neighbours are in flight, too.
-        last = _step_cost(rows, rest) - _OVERLAP * (step_cost(rows, rest) - rows * rest) if rest else 0.0
-        total += count * (depth * (whole * _step_cost(rows, vectors) + last) + (whole + (rest > 0)) * _TILE)
+        last = _step_cost(p, rows, rest) - _OVERLAP * (step_cost(rows, rest) - rows * rest) if rest else 0.0
+        total += count * (depth * (whole * _step_cost(p, rows, vectors) + last) + (whole + (rest > 0)) * _TILE)
     seen = _seen(p, keys) if packed else min(_seen(p, keys), p.n_k)  # no lanes of keys to fill
     return total * seen / keys
 

@@ -170,6 +170,22 @@ def test_vector_registers_are_those_of_the_architecture(text: str, registers: in
     assert Target(text).vector_registers == registers
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("llvm -mcpu=znver4", 1),
+        ("llvm -mcpu=znver4 -mattr=-avx512f", 2),
+        ("llvm -mcpu=znver5", 2),
+        ("llvm -mcpu=emeraldrapids", 2),
+        ("llvm -mcpu=tigerlake", 1),
+        ("llvm -mcpu=x86-64-v3", 2),
+        ("llvm -mtriple=aarch64-linux-gnu", 2),
+    ],
+)
+def test_a_core_multiplies_one_vector_a_cycle_where_it_computes_halves(text: str, count: int) -> None:
+    assert Target(text).multiply_adds == count
+
+
 def test_caches_come_with_the_processors_name_or_are_given() -> None:
     assert Target("llvm -mcpu=znver3").caches == (32 << 10, 512 << 10, 4 << 20)
     assert Target("llvm -mtriple=aarch64-linux-gnu").caches == PLAIN_CACHES

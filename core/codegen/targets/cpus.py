@@ -1,4 +1,4 @@
-"""Table of the x86 processors that LLVM knows: vector width in bits, and caches.
+"""Table of the x86 processors that LLVM knows: vector width in bits, multiply-adds a cycle, and caches.
 
 The width is the number of lanes of vectorized loops; the caches decide the sizes of blocks that are worth trying. With
 the list a target string is checked before LLVM is loaded: LLVM itself only prints a warning for an unknown name.
@@ -58,6 +58,16 @@ _CACHES = {
 X86_CACHES: dict[str, Caches] = {
     cpu: Caches(*(size << 10 for size in sizes)) for sizes, cpus in _CACHES.items() for cpu in cpus.split()
 }
+
+_UNIT_BITS = {
+    "znver1": 128, "znver4": 256, "cannonlake": 256, "icelake-client": 256, "rocketlake": 256, "tigerlake": 256,
+}  # fmt: skip
+"""The width of the vectors of which a core multiplies and adds two in a cycle, where its registers are wider."""
+
+
+def multiply_adds(cpu: str, bits: int) -> int:
+    """Return how many vectors of so many bits a core multiplies and adds in a cycle: 1 of halves, else 2."""
+    return 1 if bits > _UNIT_BITS.get(cpu, bits) else 2
 
 
 def vector_bits(cpu: str, attributes: tuple[str, ...]) -> int:

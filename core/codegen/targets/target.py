@@ -16,6 +16,7 @@ from pegbox.codegen.targets.cpus import (
     X86_CACHES,
     X86_VECTOR_BITS,
     Caches,
+    multiply_adds,
     vector_bits,
     x86_vector_registers,
 )
@@ -166,6 +167,11 @@ class Target:
         if _is_x86(self.triple):
             return x86_vector_registers(self.cpu, self._switches)
         return 16 if self.triple.startswith(("arm-", "armv", "thumb")) else 32
+
+    @property
+    def multiply_adds(self) -> int:
+        """The vectors that a core multiplies and adds in a cycle: 2, or 1 where it computes them in halves."""
+        return multiply_adds(self.cpu, self.vector_bits)
 
     @property
     def caches(self) -> Caches:
