@@ -27,9 +27,6 @@ _ROWS = (1, 2, 4, 8, 16)
 _BYTES = 1 << 10, 1 << 13
 """The bytes of a stage's rows that are enough to hide latency, and that the closest cache holds for several stages."""
 
-_CORES = 8
-"""The cores that share a last cache on common processors; one of them may have all of it."""
-
 _VECTORS = (8, 4, 2)
 """The vectors of a step, the best of untuned kernels first."""
 
@@ -287,12 +284,12 @@ def _goes_around_caches(cfg: pb.TemplateConfig, found: Rows) -> bool:
     take as long to compute as to write lose more by that than they gain. An Emerald Rapids takes so long to write
     through its caches that rows of some lines gain. A closest cache above 32 KiB stands for such processors.
     """
-    out, (nearest, _, share) = found.out.outputs[0], cfg.target.caches
+    out, caches = found.out.outputs[0], cfg.target.caches
     row = found.row(found.out) * nbytes(out.dtype)
     is_slow = any(_is_slow(found, op) for op in found.stored if found.row(op) > 1)
     least = _BYTES[1] if is_slow else 2 * _BYTES[0]
-    is_long = row >= (_BYTES[0] // 2 if nearest > 4 * _BYTES[1] else least)
-    return is_long and found.out.reduce is None and out.buffer.nbytes > _CORES * share
+    is_long = row >= (_BYTES[0] // 2 if caches.l1 > 4 * _BYTES[1] else least)
+    return is_long and found.out.reduce is None and not caches.hold(out.buffer.nbytes)
 
 
 def _prefetch(

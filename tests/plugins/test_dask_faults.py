@@ -246,10 +246,10 @@ def test_a_scheduler_that_hangs_has_no_workers(cluster: Any, monkeypatch: pytest
     async def hangs(*arguments: object, **options: object) -> None:
         await asyncio.sleep(30)
 
-    monkeypatch.setattr(dask_tasks, "_ANSWER_SECONDS", 0.05)
     monkeypatch.setattr(dask_tasks, "_POLL_SECONDS", 0.0)
     with tasks_of(cluster) as tasks:
         assert tasks.workers(ANYWHERE)
+        monkeypatch.setattr(dask_tasks, "_ANSWER_SECONDS", 0.05)
         monkeypatch.setattr(tasks._client, "scheduler", SimpleNamespace(processing=hangs, identity=hangs))
         asked = threading.Event()
         threading.Thread(target=lambda: tasks.workers(ANYWHERE) or asked.set(), daemon=True).start()

@@ -270,6 +270,23 @@ def test_keys_are_packed_at_first_if_enough_rows_share_them(target: str) -> None
     assert first(4, 2048) == first(5, 5) == "dot"
 
 
+def test_more_rows_share_keys_that_the_second_cache_cannot_hold() -> None:
+    def rows(caches: str) -> int:
+        target = f"llvm -mcpu=x86-64-v4 -num-cores 1 -caches={caches}"
+        config = pb.create_task("attention", args=(1, 1, 4096, 4096, 64), target=target).space.get(0)
+        return int(config["mr"].val * config["tiles"].val)
+
+    assert rows("48,2048,4096") > rows("48,8192,16384")
+
+
+def test_tiles_are_taller_where_a_core_multiplies_two_wide_vectors_in_a_cycle() -> None:
+    def rows(cpu: str) -> int:
+        task = pb.create_task("attention", args=(1, 4, 1024, 1024, 64), target=f"llvm -mcpu={cpu} -num-cores 1")
+        return int(task.space.get(0)["mr"].val)
+
+    assert rows("emeraldrapids") == rows("znver5") > rows("znver4")
+
+
 def test_the_first_tile_has_more_accumulators_than_hide_the_latency() -> None:
     """Five rows would divide 777 with fewer left over, but 10 accumulators of AVX2 keep no core busy."""
     config = pb.create_task("attention", args=(1, 2, 777, 777, 128), target=AVX2).space.get(0)

@@ -169,11 +169,11 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
     """
     count = len(offsets)
     width = min(span + 1, count)
-    first = start - start % count
-    if width & (width - 1) and start + span < first + count and _has_whole_vectors(frame, buffer, terms, count):
-        lanes, block = tuple(offset + start - first for offset in offsets), max(_BLOCK // nbytes(buffer.dtype), 1)
-        if all(place // block == lane // block for lane, place in enumerate(lanes)):
-            start, width, offsets = first, count, lanes
+    begin = start - start % count
+    if width & (width - 1) and start + span < begin + count and _has_whole_vectors(frame, buffer, terms, count):
+        places, block = tuple(offset + start - begin for offset in offsets), max(_BLOCK // nbytes(buffer.dtype), 1)
+        if all(place // block == lane // block for lane, place in enumerate(places)):
+            start, width, offsets = begin, count, places
     first, second, picks = _load_plain(frame, buffer, terms, start, width), "poison", offsets
     if span >= count:
         shift = span + 1 - width
