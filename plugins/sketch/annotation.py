@@ -78,6 +78,7 @@ def _goes_around_caches(state: State, name: str, target: Target) -> bool:
         and not any(state.op(each).reduce_axis or isinstance(state.op(each), ScanOp) for each in state.stages)
         and len(state.loops(name)) == len(state.op(name).axis)
         and not any(place.consumer == name for place in state.places)
+        and outputs[0].dtype != "bool"  # which no nontemporal store writes
         and not target.caches.hold(outputs[0].buffer.nbytes)
     )
 

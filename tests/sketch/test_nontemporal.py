@@ -70,6 +70,14 @@ def test_outputs_that_a_cache_holds_are_written_as_usual() -> None:
     assert PRAGMA not in (task := task_of((64, 256), doubled)).show_ir(task.space.get(0))
 
 
+def test_truth_values_are_written_as_usual() -> None:
+    x = te.placeholder((70, 2048), name="X")
+    y = te.compute((70, 2048), lambda i, j: x[i, j] > 0, name="Y")
+    assert y.dtype == "bool"
+    task = pb.create_task([x, y], space="sketch", target=f"llvm -num-cores 1 {SMALL}")
+    assert "outer" not in task.show_ir(task.space.get(0))
+
+
 def test_sums_are_written_as_usual() -> None:
     x = te.placeholder((64, 2048), name="X")
     k = te.reduce_axis((0, 2048), name="k")
