@@ -119,7 +119,7 @@ def one_case(text: str, sizes: Sizes, layout: str, options: argparse.Namespace) 
     kernels = [(kernel, arrays)]
     if sizes.outputs:
         kernels += two_kernels(given, sizes, layout, options)
-    ns, peak = timed(kernels, calls, options.rounds)
+    ns, peak = timed(kernels, calls, options.rounds, task.target)
     read, written = given.inputs[0].nbytes, given.out.nbytes
     core = min(os.sched_getaffinity(0))
     size = max((read + written) // LEAST_BYTES, 1) * LEAST_BYTES
@@ -219,12 +219,12 @@ def aligned(array: np.ndarray) -> np.ndarray:
     return copy
 
 
-def timed(kernels: Kernels, calls: dict[str, Call], rounds: int) -> tuple[dict[str, float], float]:
-    """Return the least nanoseconds per call of all, which take turns, and the multiply-add peak in GFLOP/s.
+def timed(kernels: Kernels, calls: dict[str, Call], rounds: int, target: pb.Target) -> tuple[dict[str, float], float]:
+    """Return the least nanoseconds per call of all, which take turns, and a target's multiply-add peak in GFLOP/s.
 
     The first kernel is "ours"; others are called one after another, as "two kernels".
     """
-    meter, flop = peak_kernel()
+    meter, flop = peak_kernel(target=target)
     vector = np.zeros(meter.args[0].shape, np.float32)
     affinity = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(affinity)})

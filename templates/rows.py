@@ -27,14 +27,14 @@ _ROWS = (1, 2, 4, 8, 16)
 _BYTES = 1 << 10, 1 << 13
 """The bytes of a stage's rows that are enough to hide latency, and that the closest cache holds for several stages."""
 
-_CORES = 8
-"""The cores that share a last cache on common processors; one of them may have all of it."""
-
 _VECTORS = (8, 4, 2)
 """The vectors of a step, the best of untuned kernels first."""
 
 _IN_TURNS = (4, 2, 8)
 """The same in long rows with sums or slow functions, which are computed for four vectors in turns."""
+
+_LARGE = 1 << 20
+"""The bytes of a second cache above which a processor writes slowly through its caches."""
 
 _STEPS = 4
 """The fewest steps of a row that goes around the caches."""
@@ -285,14 +285,15 @@ def _goes_around_caches(cfg: pb.TemplateConfig, found: Rows) -> bool:
 
     Then memory need not read their lines first, but gets all lines of a row in a burst. On a Zen 4, short rows that
     take as long to compute as to write lose more by that than they gain. An Emerald Rapids takes so long to write
-    through its caches that rows of some lines gain. A closest cache above 32 KiB stands for such processors.
+    through its caches that rows of some lines gain. A second cache above 1 MiB, which no Zen has, stands for such
+    processors.
     """
-    out, (nearest, _, share) = found.out.outputs[0], cfg.target.caches
+    out, caches = found.out.outputs[0], cfg.target.caches
     row = found.row(found.out) * nbytes(out.dtype)
     is_slow = any(_is_slow(found, op) for op in found.stored if found.row(op) > 1)
     least = _BYTES[1] if is_slow else 2 * _BYTES[0]
-    is_long = row >= (_BYTES[0] // 2 if nearest > 4 * _BYTES[1] else least)
-    return is_long and found.out.reduce is None and out.buffer.nbytes > _CORES * share
+    is_long = row >= (_BYTES[0] // 2 if caches.l2 > _LARGE else least)
+    return is_long and found.out.reduce is None and not caches.hold(out.buffer.nbytes)
 
 
 def _prefetch(

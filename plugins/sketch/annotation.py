@@ -20,6 +20,10 @@ from pegbox.plugins.sketch.tiles import PlaceKnob
 
 UNROLL = (0, 16, 64, 512)
 ROOT = "root"
+_AROUND = 4
+"""The vectors of a step of a row that goes around the caches."""
+_LONG, _SHORT = 256, 8
+"""The steps of such a row, and the fewest of a row that the computation has."""
 _MOST_PLACES = 4  # loops of a consumer that a stage may be computed in
 
 
@@ -53,13 +57,56 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
                 _keep_short(new, name, knob, lanes_of(target, new.op(name).outputs[0].dtype))
         along = dot or not new.is_reduce(loops[-1])
         lanes = along and new.is_serial(name, loops[-1]) and not new.is_ordered(name, loops[-1])
+        outer, last = loops[:-1] if lanes else loops, loops[-1]
         if lanes:
-            new.call(name, "vectorize", Name(loops[-1]))
+            if packing and _goes_around_caches(new, name, target):
+                outer, last = _around_caches(new, name, target)
+            new.call(name, "vectorize", Name(last))
         if target.num_cores > 1 and new.is_root(name):
-            _share(new, name, loops[:-1] if lanes else loops)
+            _share(new, name, outer)
         elif target.num_cores > 1 and (inside := shared_loops(new, name)):
             _share(new, name, inside[:-1] if lanes else inside)
     return new
+
+
+def _goes_around_caches(state: State, name: str, target: Target) -> bool:
+    """Decide if a stage is an output that no cache holds, of a computation that reduces nothing."""
+    outputs = state.op(name).outputs
+    is_alone = state.is_output(name) and len(outputs) == 1 and state.is_root(name) and not state.attached(name)
+    return (
+        is_alone
+        and not any(state.op(each).reduce_axis or isinstance(state.op(each), ScanOp) for each in state.stages)
+        and len(state.loops(name)) == len(state.op(name).axis)
+        and not any(place.consumer == name for place in state.places)
+        and not target.caches.hold(outputs[0].buffer.nbytes)
+    )
+
+
+def _around_caches(state: State, name: str, target: Target) -> tuple[list[str], str]:
+    """Split the last loop of an output that goes around the caches; return the loops over rows, and that along vectors.
+
+    If all is read where it is written, rows that are short or no whole steps are parts of the whole output instead, so
+    that few lines are written in part.
+    """
+    width = _AROUND * lanes_of(target, state.op(name).outputs[0].dtype)
+    *outer, row = state.loops(name)
+    is_whole = state.extent(row) % width == 0 and state.extent(row) >= _SHORT * width
+    if not is_whole and all(_is_read_in_place(state, each) for each in state.stages):
+        *outer, row = state.split(name, state.fuse(name, [*outer, row]), _LONG * width, (f"{name}_part", f"{name}_row"))
+    elif state.extent(row) < _SHORT * width:
+        return outer, row
+    blocks, last = state.split(name, row, width, (f"{name}_blocks", f"{name}_lanes"))
+    state.call(name, "pragma", Name(blocks), "nontemporal")
+    return outer, last
+
+
+def _is_read_in_place(state: State, name: str) -> bool:
+    """Decide if a stage reads all tensors at its own indices; they have its shape."""
+    op = state.op(name)
+    return all(
+        load.buffer.shape == op.outputs[0].shape and [*map(id, load.indices)] == [*map(id, op.axis)]
+        for load in loads_of(op)
+    )
 
 
 def _keep_short(state: State, name: str, unroll: str, lanes: int) -> None:

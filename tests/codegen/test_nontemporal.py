@@ -169,3 +169,27 @@ def test_values_and_places_that_depend_on_the_iteration_alone_stay_there(part: i
         found.append(placed(np.zeros(4096, np.float32), 5)[0])
         own(build(emit(function([a, b, c], [c], nest), ONE_CORE)))(x, y, found[-1])
     assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize(("line", "is_around"), [(40, True), (64, True), (0, False)])
+def test_rows_that_are_cut_out_of_several_lines(line: int, is_around: bool) -> None:
+    """Check places by their addresses, from which divisions of the loop vanish, unless another place is read."""
+    a, b, c = Buffer("a", (64, line or 64)), Buffer("b", (64,)), Buffer("c", (64, line or 64))
+
+    def cell(o: Any, i: Any) -> Stmt:
+        if line == 40:  # which no number of vectors fills
+            at = o * 64 + i
+            return put(c, at // line, at % line, get(a, at // line, at % line) * 2.0)
+        if line:
+            return put(c, o, i, get(a, o, i) * 2.0)
+        return put(c, o, i, get(a, o, i) + get(b, o // 2))
+
+    count = 40 if line == 40 else 64
+    nest = loop("o", count, lambda o: loop("i", 64, lambda i: cell(o, i), VECTORIZED), annotations=(NOTE,))
+    program = emit(function([a, b, c], [c], nest), ONE_CORE)
+    assert ("!nontemporal" in program.ll) == is_around
+    x, y = np.arange(64 * a.shape[1], dtype=np.float32).reshape(a.shape), np.arange(64, dtype=np.float32)
+    for shift in 0, 5:
+        found = placed(np.zeros(c.shape, np.float32), shift)[0]
+        own(build(program))(x, y, found)
+        assert np.array_equal(found, x * 2 if line else x + y.repeat(2)[:64, None])

@@ -182,7 +182,7 @@ def test_long_rows_with_a_scale_for_some_neighbours() -> None:
     k = te.reduce_axis((0, 4096), name="k")
     size = te.compute((3,), lambda i: te.sum(x[i, k] * x[i, k], axis=k), name="size")
     out = te.compute((3, 4096), lambda i, j: x[i, j] * scale[j // 128] * size[i], name="out")
-    task = pb.create_task([x, scale, out], space="rows", target="llvm -num-cores 1 -caches=32,64,1")
+    task = pb.create_task([x, scale, out], space="rows", target="llvm -num-cores 1 -caches=32,32,1")
     assert "# pragma_nontemporal" in task.show_ir(task.space.get(0))
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((3, 4096)).astype("float32"), rng.standard_normal(32).astype("float32")

@@ -19,6 +19,9 @@ from pegbox.expr.low_level import VectorLoad, is_contiguous
 from pegbox.expr.nodes import Buffer, Load
 
 _SCALAR = Pattern(0, None, False, 0, True)
+_BLOCK = 16
+"""The bytes inside of which a shuffle has its places in the instruction."""
+
 _LEAST_BYTES = 4
 """The size in bytes of the smallest elements for which AVX has masked loads."""
 
@@ -161,13 +164,16 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
     """Load lanes close together (every second element, backwards, repeated): one or two vectors and a shuffle.
 
     Two vectors overlap so that nothing beyond the last lane's element is touched. An odd number of elements, which no
-    load has, is cut out of a whole vector, if that lies in the buffer.
+    load has, is cut out of a whole vector, if that lies in the buffer and no lane leaves its block: a shuffle across
+    blocks needs a register for the places of its lanes.
     """
     count = len(offsets)
     width = min(span + 1, count)
     begin = start - start % count
     if width & (width - 1) and start + span < begin + count and _has_whole_vectors(frame, buffer, terms, count):
-        start, width, offsets = begin, count, tuple(offset + start - begin for offset in offsets)
+        places, block = tuple(offset + start - begin for offset in offsets), max(_BLOCK // nbytes(buffer.dtype), 1)
+        if all(place // block == lane // block for lane, place in enumerate(places)):
+            start, width, offsets = begin, count, places
     first, second, picks = _load_plain(frame, buffer, terms, start, width), "poison", offsets
     if span >= count:
         shift = span + 1 - width

@@ -20,8 +20,9 @@ from pegbox.codegen.emitter.lanes import Chunk, Lanes
 from pegbox.expr import nbytes
 from pegbox.expr.build import add, index, mul, sub
 from pegbox.expr.low_level import PREFETCH
-from pegbox.expr.nodes import Call, Compare, Expr, Var
+from pegbox.expr.nodes import Call, Compare, Expr, Load, Var
 from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import children as operands
 from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.nodes import Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.passes.prefetch import LINE
@@ -170,10 +171,22 @@ def _is_nontemporal(frame: Frame, loop: For, vectors: For, store: Store, functio
     along = substitute_vars(store, {vectors.var: sub(place, mul(loop.var, vectors.extent))})
     assert isinstance(along, Store)
     form = frame.addresses(along)
-    is_row = dict(form.terms).get(place) == 1 and not any(place in free_vars(atom.expr) for atom, _ in form.atoms)
+    terms = dict(form.terms)
+    is_row = terms.get(place) == 1 and loop.var not in terms
+    is_row = is_row and not any({place, loop.var} & free_vars(atom.expr) for atom, _ in form.atoms)
     # A shifted lane may belong to the next iteration: its value may depend on its place in the row only.
-    can_shift = all(loop.var not in free_vars(simplify(expr, {})) for expr in expressions(along))
+    can_shift = not _depends(frame, along.value, loop.var)
     return is_row and can_shift and vectors.extent * nbytes(buffer.dtype) % LINE == 0
+
+
+def _depends(frame: Frame, expr: Expr, var: Var) -> bool:
+    """Decide if an expression depends on a variable, after simplification or, where it loads, by the addresses."""
+    if var not in free_vars(simplify(expr, {})):
+        return False
+    if not isinstance(expr, Load):
+        return isinstance(expr, Var) or any(_depends(frame, part, var) for part in operands(expr))
+    form = frame.addresses(expr)
+    return var in dict(form.terms) or any(var in free_vars(atom.expr) for atom, _ in form.atoms)
 
 
 def finish(frame: Frame) -> None:

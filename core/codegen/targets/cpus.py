@@ -34,6 +34,13 @@ class Caches(NamedTuple):
     l2: int
     l3: int
 
+    def hold(self, size: int) -> bool:
+        """Decide if a cache may hold so many bytes; larger results are better written around the caches.
+
+        One core may have all of the last level, which eight share on common processors.
+        """
+        return size <= max(self.l2, 8 * self.l3)
+
 
 PLAIN_CACHES = Caches(32 << 10, 512 << 10, 2 << 20)
 """The caches of an unknown processor."""
