@@ -61,8 +61,8 @@ _MISSING_IN = {
 
 
 _CHOSEN = ("avx512vbmi2", "avxvnni", "f16c", "gfni", "sse4a")
-"""The features that no intrinsic here needs, but whose instructions LLVM chooses by itself: SSE4A (AMD) for shuffles and
-nontemporal stores of floats, and GFNI for shifts of bytes."""
+"""The features that no intrinsic here needs, but whose instructions LLVM chooses by itself: AMD's SSE4A for shuffles
+and nontemporal stores of floats, and GFNI for shifts of bytes."""
 
 _KNOWN = frozenset((*_NEEDS.values(), *_CHOSEN))
 """The features whose processors are known without LLVM."""
