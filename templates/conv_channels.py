@@ -183,7 +183,7 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
         s[sums].compute_at(s[tile], n)
     steps = _schedule_tile(cfg, s, sums)
     if stages.ahead is not None and steps is not None and tiles.fetches_weights(cfg, conv):
-        # In a model they are in no near cache at a call: the next panels are fetched while these are multiplied.
+        # In a model, weights are in no near cache at a call: the next panels are fetched while these are multiplied.
         s[stages.out].prefetch(stages.ahead, panels, among=steps)
     if stages.copied is not None:
         copying = s[stages.copied]
