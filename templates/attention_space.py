@@ -52,10 +52,10 @@ _ADDING_LANES = 4  # of adding up the lanes of a score
 _STEP = 0.02 * LATENCY  # of a step's own instructions: large tiles have fewer steps
 _SCARCE = 0.8  # more, if a step has few accumulators: measured on a Zen 4, where 10 of AVX2 reach 92% of the peak
 _CROWDING = 0.0006  # cycles of the square of the accumulators: tiles that leave some registers are preferred
-_LOAD = 0.1  # of a load, for each line after the first that is multiplied in a cycle: loads are as fast as products
+_LOAD = 0.1  # of a load, for each line after the first that is multiplied in a cycle: loads are no faster then
 _OVERLAP = 0.75  # the part of a narrow tile's waiting during which its neighbours compute
 
-# Cycles of a line of keys or values that nothing hides, and the cycles of multiply-adds with it that would hide it:
+# The cycles of fetching a line of keys or values, and the cycles of multiply-adds with it that hide them all:
 _NEAR = (0.25, 3)  # from the second cache
 _CROSSING = (0.7, 3)  # of values that lie as the caller has them: their vectors reach into two lines
 _FAR = (2.0, 24)  # from beyond the second cache
@@ -181,7 +181,7 @@ def _line(p: Attention, rows: int, times: tuple[float, int]) -> float:
 def _far(p: Attention, rows: int) -> float:
     """Estimate the time of fetching keys and values for each block of so many rows, if the second cache is too small.
 
-    It holds scores, the output and what the caches' ways waste, too.
+    A quarter of it is for the scores, the output, and lines that its ways lose.
     """
     of_keys = (p.d + p.d_v) * p.itemsize
     if p.n_k * of_keys <= p.target.caches.l2 * 3 // 4:

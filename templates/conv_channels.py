@@ -43,7 +43,8 @@ def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tens
         at = (0, y * conv.out[1] + x) if conv.flat else (y, x)
         return tile(n, o // lanes, *at, o % lanes)
 
-    return ConvStages(te.compute(conv.out_shape, element, name="C"), tile, copied, packed)
+    out = te.compute(conv.out_shape, element, name="C")
+    return ConvStages(out, tile, copied, packed, ahead=weight if packed is None else None)
 
 
 def _copied_data(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, area: tuple[int, int]) -> te.Tensor | None:
@@ -174,12 +175,16 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
     # Before it is turned around, a tile of NCHW passes through memory, so that a loop over its parts can do that.
     if conv.layout == "NCHW" and cfg["vectors"].val * cfg["tile_h"].val > 1:
         sums = s.cache_write(tile, "local")
-    block = s[stages.out], _schedule_out(cfg, s, conv, stages)
+    first, panels = _schedule_out(cfg, s, conv, stages)
+    block = s[stages.out], first
     if sums is not tile:
         n, v, y, x, z = s[tile].op.axis
         write_out(s[tile], z, (v, y, x))
         s[sums].compute_at(s[tile], n)
-    _schedule_tile(cfg, s, sums)
+    steps = _schedule_tile(cfg, s, sums)
+    if stages.ahead is not None and steps is not None and tiles.fetches_weights(cfg, conv):
+        # In a model, weights are in no near cache at a call: the next panels are fetched while these are multiplied.
+        s[stages.out].prefetch(stages.ahead, panels, among=steps)
     if stages.copied is not None:
         copying = s[stages.copied]
         *outer, last = copying.op.axis
@@ -192,8 +197,14 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
     return s
 
 
-def _schedule_out(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: ConvStages) -> te.IterVar:
-    """Blocks of rows and of channels, tiles in them, each written when it is done. Gives the outermost loop."""
+def _schedule_out(
+    cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: ConvStages
+) -> tuple[te.IterVar, te.IterVar]:
+    """Blocks of rows and of channels, tiles in them, each written when it is done.
+
+    Returns:
+        The outermost loop, and the one whose iterations read the same weights again and again.
+    """
     out, lanes = stages.out, conv.lanes
     n, o, y, x = conv.named(s[out].op.axis)
     ot, oi = s[out].split(o, factor=cfg["vectors"].val * lanes)
@@ -221,16 +232,19 @@ def _schedule_out(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: 
     first = s[out].fuse(n, outer[0])
     threads.share(cfg, s[out], first)
     s[stages.sums].compute_at(s[out], inner[-1])
-    return first
+    blocks = first if outer[0] is oo else oo
+    return first, om if tiles.reads_panels_alone(cfg) else blocks
 
 
-def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor) -> None:
+def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor) -> te.IterVar | None:
+    """Schedule a register tile; return the innermost loop over its steps, if there is one."""
     n, v, y, x, z = s[tile].op.axis
     reduction, unrolled = reduction_loops(cfg, s[tile])
     rows, vectors = cfg["tile_h"].val * cfg["tile_w"].val, cfg["vectors"].val
     inside = (v, y, x) if streams_vectors(cfg.target, rows, vectors) else (y, x, v)
     s[tile].reorder(n, *reduction, *inside, z)
     write_out(s[tile], z, (*unrolled, *inside))
+    return next((loop for loop in reversed(reduction) if loop not in unrolled), None)
 
 
 def _schedule_weights(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, packed: te.Tensor, block: Place) -> None:

@@ -69,6 +69,8 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     _constrain_tile(cfg, conv)
     _constrain_copies(cfg, conv)
     _constrain_blocks(cfg, conv)
+    if conv.weights == PACKED and conv.n * math.prod(conv.out) <= tiles.FEW_PIXELS:
+        cfg.prefer(lambda c: tiles.weights_come_in_time(c, conv))
 
 
 def lane_dimensions(conv: Conv) -> list[str]:

@@ -24,6 +24,7 @@ class ConvStages:
 
     Attributes:
         turned: the input with its channels before its pixels, from which the copy is made; None where it has them so.
+        ahead: weights that were packed ahead.
     """
 
     out: te.Tensor
@@ -31,6 +32,7 @@ class ConvStages:
     copied: te.Tensor | None
     packed: te.Tensor | None
     turned: te.Tensor | None = None
+    ahead: te.Tensor | None = None
 
 
 def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:

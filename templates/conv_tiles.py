@@ -8,12 +8,17 @@ Schedules call these with traced integers, whose values `int()` would pin: value
 
 from __future__ import annotations
 
+import math
+
+from pegbox.expr import nbytes
 from pegbox.task import KnobValues
-from pegbox.templates.conv_choices import CHANNELS_INSIDE, PIXELS
+from pegbox.templates.conv_choices import CHANNELS_INSIDE, CHANNELS_OUTSIDE, OHW, PIXELS
 from pegbox.templates.conv_shape import Conv
 
 _OF_A_TILE = 7
 _OF_A_BLOCK = 4
+FEW_PIXELS = 256  # the most for which it matters how fast weights come from memory
+_PARTS = 8  # of the weights: the first one is not prefetched
 _BORDER = 0.03  # share of the filter's rows or columns from which on it is worth code to leave them out
 FEW_CHANNELS = 8  # a loop over fewer input channels costs more than a block of them gives, or a border left out
 
@@ -103,6 +108,40 @@ def trips(c: KnobValues, conv: Conv) -> tuple[int, int]:
     if c["lanes"].val == PIXELS:
         return 1, height if is_gapless(conv) else _pieces(line_of(conv, block), _line_tile(c, conv))
     return (1, height) if conv.flat else (height, _pieces(conv.out[1], c["tile_w"].val))
+
+
+def fetches_weights(c: KnobValues, conv: Conv) -> bool:
+    """Decide whether packed weights are prefetched: each is read for all pixels before others.
+
+    Those that are multiplied and the next ones fit the second cache.
+    """
+    if conv.n * conv.out[0] * conv.out[1] > FEW_PIXELS or c["lanes"].val == PIXELS:
+        return False
+    is_once = c["order"].val == CHANNELS_OUTSIDE or c["block_h"].val == 0
+    return is_once and bool(2 * _bytes_at_once(c, conv) <= conv.target.caches.l2)
+
+
+def weights_come_in_time(c: KnobValues, conv: Conv) -> bool:
+    """Decide whether nearly all packed weights are prefetched while others are multiplied."""
+    are_parts = _PARTS * _bytes_at_once(c, conv) <= conv.vectors * _bytes_of_vector(conv)
+    return are_parts and fetches_weights(c, conv)
+
+
+def reads_panels_alone(c: KnobValues) -> bool:
+    """Decide whether there is one block, in which one panel of weights after the other is read for all pixels."""
+    return c["order_tiles"].val == OHW and c["block_h"].val == 0 and c["block_o"].val == 0
+
+
+def _bytes_at_once(c: KnobValues, conv: Conv) -> int:
+    """Return the bytes of packed weights that are read for all pixels before others."""
+    panels: int = 1 if reads_panels_alone(c) else c["block_o"].val or panels_of(c, conv)
+    vectors: int = c["vectors"].val
+    return panels * vectors * _bytes_of_vector(conv)
+
+
+def _bytes_of_vector(conv: Conv) -> int:
+    """Return the bytes of the weights of a vector of output channels."""
+    return conv.c * math.prod(conv.kernel) * conv.lanes * nbytes(conv.dtype)
 
 
 def _line_tile(c: KnobValues, conv: Conv) -> int:

@@ -158,8 +158,8 @@ def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, tensor
     threads.share(cfg, s[c], shared)
     s[tile].compute_at(s[c], blocked)
     steps = _schedule_tile(cfg, s, tile, p.lanes)
-    if tensors.weights is not None and p.m > cfg["mr"].val:  # else each panel is read once, by hardware prefetches
-        # In a model they are in no near cache at a call: the next panels are fetched while these are multiplied.
+    if tensors.weights is not None and gemm_space.fetches_weights(p, cfg):
+        # In a model, weights are in no near cache at a call: the next panels are fetched while these are multiplied.
         panels = streamed if rows_stay else block
         is_one = tensors.partial is not None and not rows_stay and gemm_space.is_one_block(p, cfg)
         s[c].prefetch(tensors.weights, s[c].op.reduce_axis[0] if is_one else panels, among=steps)

@@ -201,11 +201,24 @@ def is_one_block(p: Product, c: KnobValues) -> bool:
     return bool(_axes(p, c)[0][0] <= c["y_tiles" if c["order"].val == ROWS_STAY else "x_tiles"].val)
 
 
+def fetches_weights(p: Product, c: KnobValues) -> bool:
+    """Decide if panels of B are prefetched: they and those that are multiplied fit the second cache.
+
+    Panels of a single tile of rows are read once, in long runs, which the hardware prefetches.
+    """
+    return bool(p.m > c["mr"].val and 2 * _elements_at_once(p, c) * p.itemsize <= p.target.caches.l2)
+
+
 def _weights_come_in_time(p: Product, c: pb.Config) -> bool:
-    """Decide if nearly all panels of B can be prefetched while others are multiplied, and both fit the second cache."""
-    columns = c["nr"].val * (1 if c["order"].val == ROWS_STAY else c["x_tiles"].val)
-    size = columns * (c["k_block"].val or p.k)
-    return bool(2 * size * p.itemsize <= p.target.caches.l2 and _PARTS * size <= p.k * p.n)
+    """Decide if nearly all panels of B are prefetched while others are multiplied."""
+    return fetches_weights(p, c) and bool(_PARTS * _elements_at_once(p, c) <= p.k * p.n)
+
+
+def _elements_at_once(p: Product, c: KnobValues) -> int:
+    """Count the elements of B's panels that are read for all rows of a block before others."""
+    tiles: int = 1 if c["order"].val == ROWS_STAY else c["x_tiles"].val
+    width: int = c["nr"].val
+    return tiles * width * (c["k_block"].val or p.k)
 
 
 def _panel_fits(p: Product, c: pb.Config) -> bool:

@@ -205,7 +205,7 @@ def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
 
 
 def _ordinary_stores(row: int, width: int) -> tuple[bool, int]:
-    """Decide if a row has too few steps, so that all stores are ordinary; count the elements behind the last one."""
+    """Return the key that orders widths of steps: all stores are ordinary, or the elements behind the last step are."""
     return row < _STEPS * width, row % width
 
 
@@ -281,12 +281,11 @@ def _kept_in_output(cfg: pb.TemplateConfig, found: Rows) -> ComputeOp | None:
 
 
 def _goes_around_caches(cfg: pb.TemplateConfig, found: Rows) -> bool:
-    """Decide if rows of the output are better written around the caches, because the last one does not hold it.
+    """Decide if rows of the output are better written around the caches, because no cache holds it.
 
     Then memory need not read their lines first, but gets all lines of a row in a burst. On a Zen 4, short rows that
-    take as long to compute as to write lose more by that than they gain. An Emerald Rapids takes so long to write
-    through its caches that rows of some lines gain. A second cache above 1 MiB, which no Zen has, stands for such
-    processors.
+    take as long to compute as to write lose more by that than they gain. An Emerald Rapids writes through its caches so
+    slowly that rows of some lines gain. Such processors are recognized by a second cache above 1 MiB, which no Zen has.
     """
     out, caches = found.out.outputs[0], cfg.target.caches
     row = found.row(found.out) * nbytes(out.dtype)

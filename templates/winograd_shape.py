@@ -23,7 +23,7 @@ _RUN = 4
 _TRANSFORM = 6.0
 """Cycles that the transforms of a vector take: loads, sums and stores of two passes in each direction."""
 _STREAMED = 8.0
-"""Bytes of weights that come from the last cache in a cycle beside the products, as measured for blocks of 16 tiles."""
+"""The bytes of weights that come from the last cache in a cycle beside products, measured for blocks of 16 tiles."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,9 @@ class Winograd:
 
     @property
     def warm_cycles(self) -> float:
-        """Estimate the cycles of a call after others: the last cache gives the weights that the second does not hold.
+        """Estimate the cycles of a call after others: the last cache has the weights that the second does not hold.
 
-        They stream past once for each block of tiles, so that a smaller m, with fewer weights but more tiles, may read
-        as much.
+        Each block of tiles reads them again, so that a smaller m, with fewer weights but more tiles, may read as much.
         """
         products = self.products
         weights = products.weight_bytes if products.weight_bytes > products.target.caches.l2 // 2 else 0

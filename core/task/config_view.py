@@ -148,7 +148,7 @@ class TemplateConfig:
     def prefer(self, predicate: Callable[[Config], bool]) -> None:
         """Let predictions begin with configurations for which a condition holds, among those expected to be fast.
 
-        It is for reasons that the times of a kernel alone do not show: those of a model may find other data in caches.
+        A kernel that is timed alone finds its data in the caches; in a model, it may find other data there.
         """
         check_callable("prefer: predicate", predicate, "a function that decides about a configuration")
         self.preference = predicate

@@ -44,7 +44,7 @@ def implementations_of(task: Task, names: ImplementationNames = ALL) -> TaskGrou
         PluginError: one takes other arguments than the task.
     """
     packed = _is_packed(task)
-    if names == ALL:
+    if isinstance(names, str) and names == ALL:
         every = {task.name: task, **others_of(task)}
         firsts = {each.space.fingerprint: name for name, each in reversed(every.items())}
         return TaskGroup({name: every[name] for name in every if name in firsts.values()}, packed=packed)

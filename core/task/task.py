@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pegbox.checks import check_callable, check_instance, check_list, check_mapping, near_names
+from pegbox.checks import check_callable, check_flag, check_instance, check_list, check_mapping, near_names
 from pegbox.codegen.compiled import ArgSpec
 from pegbox.codegen.program import Program
 from pegbox.codegen.targets.target import Target, target_of
@@ -145,7 +145,7 @@ class Task:
 
     def with_accuracy(self, accuracy: float | None) -> Task:
         """Return the task with another accuracy; None for the default."""
-        if accuracy == self.given_accuracy:
+        if (None if accuracy is None else check_accuracy(accuracy)) == self.given_accuracy:
             return self
         return Task(self.template, self.args, self.kwargs, self.target, accuracy=accuracy)
 
@@ -234,7 +234,7 @@ class Task:
         """
         from pegbox.compute.reference import evaluate  # NumPy is needed only here
 
-        tensors = self.plain_tensors if wide else self._tensors
+        tensors = self.plain_tensors if check_flag("wide", wide) else self._tensors
         given = [t for t in tensors if isinstance(t.op, PlaceholderOp)]
         wanted = f"one array for each of {', '.join(t.name for t in given)}"
         inputs = check_list("inputs", inputs, wanted)

@@ -23,7 +23,7 @@ ROOT = "root"
 _AROUND = 4
 """The vectors of a step of a row that goes around the caches."""
 _LONG, _SHORT = 256, 8
-"""The steps of such a row, and the fewest of a row that the computation has."""
+"""The steps of a part of the output that takes the place of a row, and the fewest of a row of the output itself."""
 _MOST_PLACES = 4  # loops of a consumer that a stage may be computed in
 
 
@@ -86,8 +86,9 @@ def _goes_around_caches(state: State, name: str, target: Target) -> bool:
 def _around_caches(state: State, name: str, target: Target) -> tuple[list[str], str]:
     """Split the last loop of an output that goes around the caches; return the loops over rows, and that along vectors.
 
-    If all is read where it is written, rows that are short or no whole steps are parts of the whole output instead, so
-    that few lines are written in part. Indices of their own would have to be divided out of the places in the parts.
+    If everything is read at the output's own indices, parts of the whole output take the place of rows that are short
+    or end within a step, so that few lines are written in part. An index that is used otherwise would have to be
+    divided out of the places in the parts.
     """
     width = _AROUND * lanes_of(target, state.op(name).outputs[0].dtype)
     *outer, row = state.loops(name)

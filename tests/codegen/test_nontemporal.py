@@ -173,7 +173,7 @@ def test_values_and_places_that_depend_on_the_iteration_alone_stay_there(part: i
 
 @pytest.mark.parametrize(("line", "is_around"), [(40, True), (64, True), (0, False)])
 def test_rows_that_are_cut_out_of_several_lines(line: int, is_around: bool) -> None:
-    """Check places by their addresses, from which divisions of the loop vanish, unless another place is read."""
+    """Divisions of loops vanish from the addresses of such rows, unless another place is read."""
     a, b, c = Buffer("a", (64, line or 64)), Buffer("b", (64,)), Buffer("c", (64, line or 64))
 
     def cell(o: Any, i: Any) -> Stmt:

@@ -559,3 +559,14 @@ def test_what_holds_no_configuration_is_refused() -> None:
         task.lower({"tile": 1})
     with pytest.raises(SpaceError, match="True is not a configuration"):
         task.lower(True)
+
+
+def test_arrays_are_no_options() -> None:
+    task = create_task("test_rows", args=(6, 8))
+    for odd in (np.array([]), np.zeros((2, 2))):
+        with pytest.raises(ArgumentError, match="accuracy="):
+            task.with_accuracy(odd)  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError, match="wide="):
+            task.reference([], wide=odd)  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError, match="implementations"):
+            task.with_implementations(odd)  # type: ignore[arg-type]

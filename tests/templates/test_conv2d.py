@@ -17,6 +17,7 @@ from stage import SECOND
 
 import pegbox as pb
 from pegbox.errors import ArgumentError, TemplateError
+from pegbox.search.models.prediction import predicted_configs
 from pegbox.space import Config
 from pegbox.task.task import Task
 from pegbox.templates import pack_weights
@@ -371,3 +372,34 @@ def test_arguments_that_mean_nothing_are_refused(change: dict[str, Any], value: 
         pb.create_task("conv2d", kwargs=GOOD | change)
     assert value in str(caught.value)
     assert remedy in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"block_h": 0, "order_tiles": "ohw", "block_o": 0, "order": "ho"},
+        {"block_h": 0, "order_tiles": "hwo", "block_o": 2, "order": "oh"},
+    ],
+    ids=["panel", "block"],
+)
+def test_the_next_weights_are_prefetched(chosen: dict[str, Any], golden: Callable[[object], None]) -> None:
+    task = pb.create_task(
+        "conv2d", (1, 64, 6, 6, 64, 1, 1), {"layout": "NHWC", "weights": "packed"},
+        target="llvm -mcpu=x86-64-v3 -num-cores 1",
+    )  # fmt: skip
+    wanted = {"vectors": 2, "tile_w": 6, "unroll_c": 4, "pack_data": "no", **chosen}
+    configs = task.space.iterate()
+    golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in wanted.items()))))
+
+
+@pytest.mark.parametrize(("size", "prefers"), [(14, True), (20, False)])
+def test_predictions_of_few_pixels_begin_with_small_blocks_of_packed_weights(size: int, prefers: bool) -> None:
+    options = {"padding": 1, "layout": "NHWC", "weights": "packed"}
+    task = pb.create_task(
+        "conv2d", (1, 128, size, size, 256, 3, 3), options, target="llvm -mcpu=x86-64-v4 -num-cores 1"
+    )
+    assert (task.preference is not None) == prefers
+    if task.preference is not None:
+        first = next(predicted_configs(task))
+        is_one = first["order_tiles"].val == "ohw" and first["block_h"].val == first["block_o"].val == 0
+        assert 0 < 8 * (1 if is_one else first["block_o"].val) * first["vectors"].val <= 16

@@ -133,7 +133,7 @@ def test_packed_weights_are_of_one_m_that_has_small_errors() -> None:
 
 
 @pytest.mark.parametrize("target", [AVX2, AVX512])
-def test_packed_weights_are_for_few_tiles_if_more_read_them_twice(target: str) -> None:
+def test_the_m_of_packed_weights_counts_the_blocks_of_tiles_that_read_them(target: str) -> None:
     target += " -caches=32,1024,4096"
     shapes = {64: 56, 256: 14, 512: 7}
     tasks = [task_of((1, c, w, w, c, 3, 3), {"padding": 1, "weights": "packed"}, target) for c, w in shapes.items()]

@@ -93,7 +93,7 @@ def test_weights_of_many_rows_are_not_preferred_in_small_blocks() -> None:
     ids=["columns", "blocks", "steps"],
 )
 def test_the_next_panels_are_prefetched(chosen: dict[str, Any], golden: Any) -> None:
-    task = task_of((40, 600, 64), "llvm -mcpu=x86-64-v3 -caches=32,128,1024 -num-cores 1", "packed")
+    task = task_of((40, 600, 64), "llvm -mcpu=x86-64-v3 -caches=32,256,1024 -num-cores 1", "packed")
     wanted = {"mr": 6, "nr": 16, "unroll_k": 4, "k_block": 0, "panel": 0, "pack_a": False, **chosen}
     configs = task.space.iterate()
     golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in wanted.items()))))

@@ -160,7 +160,7 @@ def test_long_rows_that_no_cache_holds_go_around_the_caches(name: str, columns: 
 
 @pytest.mark.parametrize("columns", [197, 1024])
 @pytest.mark.parametrize("name", ["softmax", "rms_norm"])
-def test_short_rows_go_around_the_caches_where_the_closest_one_is_larger(name: str, columns: int) -> None:
+def test_short_rows_go_around_the_caches_where_the_second_one_is_larger(name: str, columns: int) -> None:
     task = pb.create_task(name, args=(2**23 // columns, columns), target=f"{TARGET} -caches=48,2048,1")
     assert "# pragma_nontemporal = True" in task.show_ir(task.space.get(0))
     assert "!nontemporal" in task.lower(task.space.get(0)).ll

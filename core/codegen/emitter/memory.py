@@ -20,7 +20,7 @@ from pegbox.expr.nodes import Buffer, Load
 
 _SCALAR = Pattern(0, None, False, 0, True)
 _BLOCK = 16
-"""The bytes inside of which a shuffle has its places in the instruction."""
+"""The size in bytes of the blocks inside which a shuffle moves lanes by places that its instruction contains."""
 
 _LEAST_BYTES = 4
 """The size in bytes of the smallest elements for which AVX has masked loads."""
@@ -163,9 +163,9 @@ def _load_masked(frame: Frame, kind: str, buffer: Buffer, place: tuple[str, str]
 def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offsets: Offsets, span: int) -> str:
     """Load lanes close together (every second element, backwards, repeated): one or two vectors and a shuffle.
 
-    Two vectors overlap so that nothing beyond the last lane's element is touched. An odd number of elements, which no
-    load has, is cut out of a whole vector, if that lies in the buffer and no lane leaves its block: a shuffle across
-    blocks needs a register for the places of its lanes.
+    Two vectors overlap so that nothing beyond the last lane's element is touched. An odd number of elements, for which
+    there is no load, is picked out of a whole vector if that lies in the buffer and no lane leaves its block. A shuffle
+    across blocks would need a register for the places of its lanes.
     """
     count = len(offsets)
     width = min(span + 1, count)
@@ -184,9 +184,9 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
 
 
 def _has_whole_vectors(frame: Frame, buffer: Buffer, terms: Terms, count: int) -> bool:
-    """Decide whether the vector from the last multiple of `count` lies in the buffer, wherever an element does.
+    """Decide whether a buffer consists of whole vectors, and the terms of an address are multiples of `count`, too.
 
-    In a private buffer, elements may have registers of their own.
+    A private buffer counts as none, because its elements may have registers of their own.
     """
     return (
         not frame.buffers[buffer].private and buffer.size % count == 0 and all(coef % count == 0 for _, coef in terms)

@@ -32,7 +32,7 @@ PRAGMA = "pragma_nontemporal"
 _FEWEST = 4
 """The fewest iterations of a loop with nontemporal stores: the ends of a shorter one cost more than these save."""
 _AHEAD = 4096
-"""The bytes of a row that takes memory's latency to compute: the ends of rows are prefetched about so far ahead."""
+"""The bytes of rows that are computed while memory answers: the ends of rows are prefetched about so far ahead."""
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,9 @@ def _prefetch_ends(
 ) -> None:
     """Prefetch the first line of a row, and the lines from the end of its loop to the end of the row.
 
-    If rows are short, memory takes longer than a row: the lines are those of a later row. In rows that begin at lines,
-    the loop's first and last lines are whole. Around the caches, a line that is on its way into them takes longest, so
-    a line of the stack is prefetched instead.
+    If rows are short, memory takes longer than a row, so the lines are those of a later row. In rows that begin at
+    lines, the loop's first and last lines are whole. A store around the caches waits for a line that is on its way into
+    them, so a line of the stack is prefetched instead.
     """
     end, rest, pitch = (length * size for length in lengths)
     later = pitch * ((_AHEAD - 1) // pitch)

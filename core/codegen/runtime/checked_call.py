@@ -122,7 +122,7 @@ def aligned_bytes(nbytes: int) -> NDArray[np.uint8]:
 
 
 def aligned_copy(array: NDArray[Any]) -> NDArray[Any]:
-    """Copy an array, row by row, into memory that begins at a multiple of `ALIGNMENT`."""
+    """Copy an array in C order into memory that begins at a multiple of `ALIGNMENT`."""
     made: NDArray[Any] = np.ndarray(array.shape, array.dtype, aligned_bytes(array.nbytes))
     made[...] = array
     return made

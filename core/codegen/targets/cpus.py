@@ -69,11 +69,11 @@ X86_CACHES: dict[str, Caches] = {
 _UNIT_BITS = {
     "znver1": 128, "znver4": 256, "cannonlake": 256, "icelake-client": 256, "rocketlake": 256, "tigerlake": 256,
 }  # fmt: skip
-"""The width of the vectors of which a core multiplies and adds two in a cycle, where its registers are wider."""
+"""The width of the vectors of which a core multiplies and adds two in a cycle, if its registers are wider."""
 
 
 def multiply_adds(cpu: str, bits: int) -> int:
-    """Return how many vectors of so many bits a core multiplies and adds in a cycle: 1 of halves, else 2."""
+    """Return the number of vectors of a width that a core multiplies and adds in a cycle: 2, or 1 if it halves them."""
     return 1 if bits > _UNIT_BITS.get(cpu, bits) else 2
 
 

@@ -61,11 +61,11 @@ _MISSING_IN = {
 
 
 _CHOSEN = ("avx512vbmi2", "avxvnni", "f16c", "gfni", "sse4a")
-"""Features that no intrinsic here needs, whose instructions LLVM chooses by itself: SSE4A's, of AMD alone, for shuffles
-and nontemporal stores of floats, GFNI's for shifts of bytes."""
+"""The features that no intrinsic here needs, but whose instructions LLVM chooses by itself: AMD's SSE4A for shuffles
+and nontemporal stores of floats, and GFNI for shifts of bytes."""
 
 _KNOWN = frozenset((*_NEEDS.values(), *_CHOSEN))
-"""The features of processors that are known without LLVM."""
+"""The features whose processors are known without LLVM."""
 
 _COMPILED_FOR = ("avx", "bmi", "f16c", "fma", "gfni", "movbe", "sse", "ssse")
 """The beginnings of the flags of instructions that LLVM chooses by itself."""

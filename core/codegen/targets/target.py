@@ -170,7 +170,7 @@ class Target:
 
     @property
     def multiply_adds(self) -> int:
-        """The vectors that a core multiplies and adds in a cycle: 2, or 1 where it computes them in halves."""
+        """The number of vectors that a core multiplies and adds in a cycle: 2, or 1 if it computes them in halves."""
         return multiply_adds(self.cpu, self.vector_bits)
 
     @property

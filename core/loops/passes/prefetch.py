@@ -109,7 +109,7 @@ def _wanted(
         if access.buffer.name == name and access.buffer not in own:
             _note_box(boxes.setdefault(access.buffer, []), access, Relaxation(running, ranges))
     later = add(loop.var, index(offset))
-    if is_shared:  # places need no clamping then, so that lines of a contiguous box are counted through
+    if is_shared:  # no place needs clamping then: the lines of a contiguous box have consecutive numbers
         later = minimum(later, index(loop.extent - 1))
     ahead: dict[Var, Expr] = {loop.var: later} if offset else {}
     for buffer, found in boxes.items():

@@ -214,7 +214,7 @@ def _place(sch: ScheduleState, loop: LoopRef) -> LoopAt:
 
 
 def given(value: Any) -> Any:
-    """Return an argument as primitives see it: what was drawn, or is NumPy's, is a plain number."""
+    """Return an argument as primitives see it: a drawn number, or one of NumPy's, becomes a plain one."""
     if isinstance(value, SampledInt):
         return int(value)
     if type(value).__module__ == "numpy":  # an array without axes is an integer, too, but cannot be hashed
