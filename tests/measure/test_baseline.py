@@ -150,23 +150,24 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return cache_file()
 
 
-def test_limits_are_measured_on_lines_and_pages_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("size", [256, 1 << 20])
+def test_limits_are_measured_on_lines_and_pages_of_their_own(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     starts, faults = [], []
 
     class Meter:
-        args = (ArgSpec("x", (1 << 20,), "int64", is_output=True),)
+        args = tuple(ArgSpec(name, (size,), "int64", is_output=True) for name in "xyz")
 
         def time_ns(self, arrays: list[np.ndarray], number: int) -> int:
             before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
             arrays[0][:] = 1  # faults where its pages were not written
             faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-            starts.append(arrays[0].ctypes.data % 64)
+            starts.extend(array.ctypes.data % 64 for array in arrays)
             return 1000 * number
 
     for make in ("read_kernel", "copy_kernel"):
         monkeypatch.setattr(f"pegbox.codegen.runtime.roof_kernels.{make}", lambda nbytes, target: Meter())
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    measure_roofline("int64", 1 << 23, TARGET, [min(os.sched_getaffinity(0))])
+    measure_roofline("int64", 8 * size, TARGET, [min(os.sched_getaffinity(0))])
     assert set(starts) == {0}
     assert max(faults) < 100  # of 2,048 pages
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pegbox.codegen.runtime.checked_call import array_maker
+from pegbox.codegen.runtime.checked_call import aligned_copy
 from pegbox.codegen.targets.host import describe_host
 from pegbox.output import write_file
 from pegbox.workers.affinity import pin
@@ -127,13 +127,12 @@ def _meter(kernel: Kernel, work: float, cores: Sequence[int]) -> Callable[[], fl
 
 
 def _written(spec: ArgSpec) -> NDArray[Any]:
-    """Make an array of zeros that begins at a cache line if it is large, and has memory of its own.
+    """Make an array of zeros that begins at a cache line, and has memory of its own.
 
-    The system maps all pages that are not written yet to one page of zeros, which stays in the closest cache.
+    Vectors that span two lines would halve the speed of the closest cache. The system maps all pages that are not
+    written yet to one page of zeros, which stays in that cache.
     """
-    array = array_maker(spec.shape, spec.dtype)()
-    array.fill(0)
-    return array
+    return aligned_copy(np.zeros(spec.shape, spec.dtype))
 
 
 def kept_roofline(
