@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import takewhile
 
 from pegbox.codegen import MAX_VECTORS, MOST_STRAIGHT, STEP_LANES, Target, lanes_of
-from pegbox.compute import ScanOp
-from pegbox.expr import free_vars
+from pegbox.compute import ScanOp, body_parts
+from pegbox.expr import Expr, Load, Var, children, free_vars
 from pegbox.plugins.sketch.analysis import buffers_of, instructions, loads_of
 from pegbox.plugins.sketch.limit import BodyLimit, Extent
 from pegbox.plugins.sketch.packing import pack_operands
@@ -78,6 +78,7 @@ def _goes_around_caches(state: State, name: str, target: Target) -> bool:
         and not any(state.op(each).reduce_axis or isinstance(state.op(each), ScanOp) for each in state.stages)
         and len(state.loops(name)) == len(state.op(name).axis)
         and not any(place.consumer == name for place in state.places)
+        and outputs[0].dtype != "bool"  # which no nontemporal store writes
         and not target.caches.hold(outputs[0].buffer.nbytes)
     )
 
@@ -86,7 +87,8 @@ def _around_caches(state: State, name: str, target: Target) -> tuple[list[str], 
     """Split the last loop of an output that goes around the caches; return the loops over rows, and that along vectors.
 
     If everything is read at the output's own indices, parts of the whole output take the place of rows that are short
-    or end within a step, so that few lines are written in part.
+    or end within a step, so that few lines are written in part. An index that is used otherwise would have to be
+    divided out of the places in the parts.
     """
     width = _AROUND * lanes_of(target, state.op(name).outputs[0].dtype)
     *outer, row = state.loops(name)
@@ -101,12 +103,15 @@ def _around_caches(state: State, name: str, target: Target) -> tuple[list[str], 
 
 
 def _is_read_in_place(state: State, name: str) -> bool:
-    """Decide if a stage reads all tensors at its own indices; they have its shape."""
+    """Decide if a stage uses its indices only to read tensors of its shape at just these."""
     op = state.op(name)
-    return all(
-        load.buffer.shape == op.outputs[0].shape and [*map(id, load.indices)] == [*map(id, op.axis)]
-        for load in loads_of(op)
-    )
+    return all(_is_in_place(part, op.axis, op.outputs[0].shape) for part in body_parts(op.body))
+
+
+def _is_in_place(expr: Expr, axes: Sequence[Expr], shape: Sequence[int]) -> bool:
+    if isinstance(expr, Load) and expr.buffer.shape == shape and [*map(id, expr.indices)] == [*map(id, axes)]:
+        return True
+    return not isinstance(expr, Var) and all(_is_in_place(part, axes, shape) for part in children(expr))
 
 
 def _keep_short(state: State, name: str, unroll: str, lanes: int) -> None:

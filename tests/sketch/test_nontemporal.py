@@ -50,8 +50,32 @@ def test_rows_stay_where_something_else_is_read(columns: int, is_around: bool) -
     np.testing.assert_array_equal(found, x + 1)
 
 
+@pytest.mark.parametrize("is_index_used", [False, True])
+def test_values_of_an_index_stay_in_their_rows(is_index_used: bool) -> None:
+    """Check that lanes need no divisions: the row of a place in the flat output is not a part of it."""
+    scale = te.placeholder((1,), name="S")
+    task = task_of(
+        (4000, 37), lambda x, i, j: x[i, j] * (j if is_index_used else scale[0]), scale,
+        options=f"-num-cores 1 {SMALL}",
+    )  # fmt: skip
+    config = task.space.get(0)
+    assert (PRAGMA in task.show_ir(config)) != is_index_used
+    x, two = np.arange(148000, dtype=np.float32).reshape(4000, 37), np.full(1, 2, np.float32)
+    found: Any = np.empty_like(x)
+    pb.build(task, config=config)(x, two, found)
+    np.testing.assert_array_equal(found, x * (np.arange(37, dtype=np.float32) if is_index_used else 2))
+
+
 def test_outputs_that_a_cache_holds_are_written_as_usual() -> None:
     assert PRAGMA not in (task := task_of((64, 256), doubled)).show_ir(task.space.get(0))
+
+
+def test_truth_values_are_written_as_usual() -> None:
+    x = te.placeholder((70, 2048), name="X")
+    y = te.compute((70, 2048), lambda i, j: x[i, j] > 0, name="Y")
+    assert y.dtype == "bool"
+    task = pb.create_task([x, y], space="sketch", target=f"llvm -num-cores 1 {SMALL}")
+    assert "outer" not in task.show_ir(task.space.get(0))
 
 
 def test_sums_are_written_as_usual() -> None:
