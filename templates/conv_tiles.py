@@ -129,7 +129,7 @@ def weights_come_in_time(c: KnobValues, conv: Conv) -> bool:
 
 def reads_panels_alone(c: KnobValues) -> bool:
     """Decide whether there is one block, in which one panel of weights after the other is read for all pixels."""
-    return c["order_tiles"].val == OHW and c["block_h"].val == 0 and c["block_o"].val == 0
+    return bool(c["order_tiles"].val == OHW and c["block_h"].val == 0 and c["block_o"].val == 0)
 
 
 def _bytes_at_once(c: KnobValues, conv: Conv) -> int:
