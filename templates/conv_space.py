@@ -25,6 +25,7 @@ from typing import Any
 import pegbox as pb
 from pegbox.expr import nbytes
 from pegbox.templates import conv_tiles as tiles
+from pegbox.templates import weight_blocks
 from pegbox.templates.conv_choices import (
     AS_IT_LIES,
     BLOCK,
@@ -69,7 +70,7 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     _constrain_tile(cfg, conv)
     _constrain_copies(cfg, conv)
     _constrain_blocks(cfg, conv)
-    if conv.weights == PACKED and conv.n * math.prod(conv.out) <= tiles.FEW_PIXELS:
+    if conv.weights == PACKED and conv.n * math.prod(conv.out) <= weight_blocks.FEW_RESULTS:
         cfg.prefer(lambda c: tiles.weights_come_in_time(c, conv))
 
 

@@ -12,13 +12,12 @@ import math
 
 from pegbox.expr import nbytes
 from pegbox.task import KnobValues
+from pegbox.templates import weight_blocks
 from pegbox.templates.conv_choices import CHANNELS_INSIDE, CHANNELS_OUTSIDE, OHW, PIXELS
 from pegbox.templates.conv_shape import Conv
 
 _OF_A_TILE = 7
 _OF_A_BLOCK = 4
-FEW_PIXELS = 256  # the most for which it matters how fast weights come from memory
-_PARTS = 8  # of the weights: the first one is not prefetched
 _BORDER = 0.03  # share of the filter's rows or columns from which on it is worth code to leave them out
 FEW_CHANNELS = 8  # a loop over fewer input channels costs more than a block of them gives, or a border left out
 
@@ -115,16 +114,16 @@ def fetches_weights(c: KnobValues, conv: Conv) -> bool:
 
     Those that are multiplied and the next ones fit the second cache.
     """
-    if conv.n * conv.out[0] * conv.out[1] > FEW_PIXELS or c["lanes"].val == PIXELS:
+    if conv.n * math.prod(conv.out) > weight_blocks.FEW_RESULTS or c["lanes"].val == PIXELS:
         return False
     is_once = c["order"].val == CHANNELS_OUTSIDE or c["block_h"].val == 0
-    return is_once and bool(2 * _bytes_at_once(c, conv) <= conv.target.caches.l2)
+    return is_once and bool(weight_blocks.next_fits(_bytes_at_once(c, conv), conv.target))
 
 
 def weights_come_in_time(c: KnobValues, conv: Conv) -> bool:
     """Decide whether nearly all packed weights are prefetched while others are multiplied."""
-    are_parts = _PARTS * _bytes_at_once(c, conv) <= conv.vectors * _bytes_of_vector(conv)
-    return are_parts and fetches_weights(c, conv)
+    is_small = weight_blocks.is_small(_bytes_at_once(c, conv), conv.vectors * _bytes_of_vector(conv))
+    return is_small and fetches_weights(c, conv)
 
 
 def reads_panels_alone(c: KnobValues) -> bool:

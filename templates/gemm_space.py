@@ -15,6 +15,7 @@ from functools import partial
 import pegbox as pb
 from pegbox.codegen import LATENCY, fits_registers
 from pegbox.task import KnobValues
+from pegbox.templates import weight_blocks
 from pegbox.templates.matmul_arguments import Product
 from pegbox.templates.register_tile import BODY, ROWS, VECTORS, is_balanced
 
@@ -26,8 +27,6 @@ ROWS_STAY, COLUMNS_STAY = "yx", "xy"
 
 _STREAM_ROWS = 8  # with more rows than that, memory is not the limit
 _MOST_TILES = 128  # in a block
-_FEW_ROWS = 256  # the most for which it matters how fast B comes from memory
-_PARTS = 8  # of B: the first one is not prefetched
 _REUSE = 256  # rows from which on packing B costs next to nothing
 
 
@@ -53,7 +52,7 @@ def declare(cfg: pb.TemplateConfig, p: Product) -> None:
     if STREAM in layouts:
         cfg.define_knob("stretch", _powers(p.vectors), when=_when(layouts, STREAM))
     _constrain(cfg, p, layouts)
-    if p.packed and 1 < p.m <= _FEW_ROWS:
+    if p.packed and 1 < p.m <= weight_blocks.FEW_RESULTS:
         cfg.prefer(partial(_weights_come_in_time, p))
 
 
@@ -206,19 +205,20 @@ def fetches_weights(p: Product, c: KnobValues) -> bool:
 
     Panels of a single tile of rows are read once, in long runs, which the hardware prefetches.
     """
-    return bool(p.m > c["mr"].val and 2 * _elements_at_once(p, c) * p.itemsize <= p.target.caches.l2)
+    return bool(p.m > c["mr"].val and weight_blocks.next_fits(_bytes_at_once(p, c), p.target))
 
 
 def _weights_come_in_time(p: Product, c: pb.Config) -> bool:
     """Decide if nearly all panels of B are prefetched while others are multiplied."""
-    return fetches_weights(p, c) and bool(_PARTS * _elements_at_once(p, c) <= p.k * p.n)
+    return fetches_weights(p, c) and bool(weight_blocks.is_small(_bytes_at_once(p, c), p.k * p.n * p.itemsize))
 
 
-def _elements_at_once(p: Product, c: KnobValues) -> int:
-    """Count the elements of B's panels that are read for all rows of a block before others."""
+def _bytes_at_once(p: Product, c: KnobValues) -> int:
+    """Return the bytes of B's panels that are read for all rows of a block before others."""
     tiles: int = 1 if c["order"].val == ROWS_STAY else c["x_tiles"].val
     width: int = c["nr"].val
-    return tiles * width * (c["k_block"].val or p.k)
+    depth: int = c["k_block"].val or p.k
+    return tiles * width * depth * p.itemsize
 
 
 def _panel_fits(p: Product, c: pb.Config) -> bool:
