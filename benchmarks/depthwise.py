@@ -38,7 +38,7 @@ from peak import peak_kernel
 
 import pegbox as pb
 from pegbox import te
-from pegbox.codegen.runtime.checked_call import aligned_bytes
+from pegbox.codegen import aligned_copy
 from pegbox.codegen.runtime.roof_kernels import LEAST_BYTES
 from pegbox.measure.baselines.roofline import measure_roofline
 from pegbox.templates import pack_weights
@@ -108,7 +108,7 @@ def one_case(text: str, sizes: Sizes, layout: str, options: argparse.Namespace) 
     given = Operands.random(task, sizes)
     arrays = [*given.inputs, given.out]
     if options.aligned:
-        arrays = [aligned(array) for array in arrays]
+        arrays = [aligned_copy(array) for array in arrays]
         given = given._replace(inputs=arrays[:-1], out=arrays[-1])
     kernel(*arrays)
     calls = dict([*_torch(given, layout, sizes), *_onnxruntime(given, layout, sizes)])
@@ -212,13 +212,6 @@ class Operands(NamedTuple):
         return cls(inputs, out, filters.transpose(3, 2, 0, 1) if is_last else filters, point)
 
 
-def aligned(array: np.ndarray) -> np.ndarray:
-    """Copy an array to memory that begins at a cache line."""
-    copy = aligned_bytes(array.nbytes).view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
-
-
 def timed(kernels: Kernels, calls: dict[str, Call], rounds: int, target: pb.Target) -> tuple[dict[str, float], float]:
     """Return the least nanoseconds per call of all, which take turns, and a target's multiply-add peak in GFLOP/s.
 
@@ -289,7 +282,7 @@ def _onnxruntime(given: Operands, layout: str, sizes: Sizes) -> Iterator[tuple[s
     except ImportError:
         return
     x = given.inputs[0]
-    images = aligned(x if layout == "NCHW" else x.transpose(0, 3, 1, 2))  # as its own allocator would
+    images = aligned_copy(x if layout == "NCHW" else x.transpose(0, 3, 1, 2))  # as its own allocator would
     constants = {"w": given.filters}
     attributes = {
         "strides": [sizes.stride] * 2, "pads": [sizes.padding] * 4, "dilations": [sizes.dilation] * 2,
@@ -315,7 +308,7 @@ def _onnxruntime(given: Operands, layout: str, sizes: Sizes) -> Iterator[tuple[s
     settings.intra_op_num_threads = settings.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
 
-    result = aligned(session.run(None, {"x": images})[0])
+    result = aligned_copy(session.run(None, {"x": images})[0])
     bound = session.io_binding()  # the values share the memory of the arrays
     bound.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(images))
     bound.bind_ortvalue_output("y", onnxruntime.OrtValue.ortvalue_from_numpy(result))
