@@ -159,11 +159,11 @@ def is_near(one: Known, judge: Judge) -> bool:
 
 
 def report(name: str, found: Sequence[tuple[Known, float]]) -> None:
-    """Print the relative speeds of spaces, and those of each kind of space together."""
+    """Print the relative speeds of spaces, and those of each kind of space and of each processor together."""
     for one, speed in found:
         print(f"{name:16} {one.cpu + ' ' + one.source.measured.name:70.70} {speed:7.0%}")
-    for kind in ("templates", "sketches"):
-        values = [speed for one, speed in found if is_sketch(one) == (kind == "sketches")]
+    for kind in ("templates", "sketches", *sorted({one.cpu for one, _ in found})):
+        values = [speed for one, speed in found if kind in (one.cpu, "sketches" if is_sketch(one) else "templates")]
         if values:
             print(
                 f"{kind}, {name}: median {statistics.median(values):.1%}, minimum {min(values):.0%}, "
