@@ -68,7 +68,9 @@ def test_te_prefetch_asks_once_for_each_cache_line(dtype: str, lines: int) -> No
     assert counts == ([] if lines == 1 else [f"{lines}):"])
 
 
-@pytest.mark.parametrize(("k", "lanes", "lines"), [(12, 8, 6), (12, 4, 3), (5, 8, 3), (3, 4, 1), (4, 16, 4), (4, 12, 4)])
+@pytest.mark.parametrize(
+    ("k", "lanes", "lines"), [(12, 8, 6), (12, 4, 3), (5, 8, 3), (3, 4, 1), (4, 16, 4), (4, 12, 4)]
+)
 def test_te_prefetch_asks_once_for_rows_that_share_a_line(k: int, lanes: int, lines: int) -> None:
     a = te.placeholder((6, k, lanes), name="A")
     b = te.compute(a.shape, lambda i, j, z: a[i, j, z] + 1, "B")

@@ -16,7 +16,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.task.task import Task
-from pegbox.templates import pack_weights
+from pegbox.templates import implementations, pack_weights
 from pegbox.templates.cook_toom import error_estimate
 from pegbox.testing import TemplateContract
 
@@ -145,6 +145,14 @@ def test_all_tiles_of_a_small_image_may_be_one_block(width: int, tiles: int) -> 
     """Each block reads the weights again."""
     task = task_of((1, 160, width, width, 200, 3, 3), {"padding": 1, "weights": "packed", "m": 4}, AVX512)
     assert tiles in [entity.value() for entity in task.space.knobs["tiles"].entities]
+
+
+@pytest.mark.parametrize("target", [AVX2, AVX512])
+def test_small_images_of_many_channels_have_it_as_an_implementation(target: str) -> None:
+    """Their weights are far more than their pixels, and come while products are computed."""
+    options = {"padding": 1, "weights": "packed"}
+    task = pb.create_task("conv2d", args=(1, 512, 7, 7, 512, 3, 3), kwargs=options, target=target)
+    assert implementations.conv2d_winograd(task) is not None
 
 
 def test_m_is_a_knob_of_plain_weights() -> None:
