@@ -250,10 +250,25 @@ def test_a_folder_that_cannot_be_written_to_fails_nothing(tmp_path: Path, monkey
 
 
 def test_sizes_are_powers_of_four_no_larger_than_the_share() -> None:
-    assert size_class(1.0, 1) == LEAST_BYTES
-    assert size_class(4 * LEAST_BYTES, 1) == 4 * LEAST_BYTES
-    assert size_class(16 * LEAST_BYTES - 1, 1) == 4 * LEAST_BYTES
-    assert size_class(16 * LEAST_BYTES, 4) == 4 * LEAST_BYTES
+    target = Target("llvm -num-cores 4 -caches=256,2048,0")
+    assert size_class(1.0, target, 1) == LEAST_BYTES
+    assert size_class(4 * LEAST_BYTES, target, 1) == 4 * LEAST_BYTES
+    assert size_class(16 * LEAST_BYTES - 1, target, 1) == 4 * LEAST_BYTES
+    assert size_class(16 * LEAST_BYTES, target, 4) == 4 * LEAST_BYTES
+
+
+@pytest.mark.parametrize(
+    ("kilobytes", "measured"),
+    [
+        (40, 16), (48, 16), (49, 64), (64, 64), (300, 256), (1024, 1024), (2048, 1024), (2049, 4096), (4095, 4096),
+        (5000, 4096), (20_000, 16_384), (90_000, 65_536), (120_000, 131_072), (10_000_000, 131_072),
+    ],
+)  # fmt: skip
+def test_memory_is_measured_beyond_the_caches_that_a_share_exceeds(kilobytes: int, measured: int) -> None:
+    target = Target("llvm -num-cores 1 -caches=48,2048,98304")
+    found = size_class(kilobytes << 10, target, 1)
+    assert found == measured << 10
+    assert size_class(found, target, 1) == found
 
 
 def test_the_kernels_do_what_they_are_called() -> None:
