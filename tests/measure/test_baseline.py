@@ -37,6 +37,7 @@ from pegbox.measure.machine.heap import kept_heap
 from pegbox.measure.trial.bench import Bench
 from pegbox.measure.trial.check import Tolerance
 from pegbox.measure.trial.trial import CandidateArrays
+from pegbox.plugins.runners import local
 from pegbox.task.task import create_task
 from pegbox.workers.affinity import confined
 
@@ -328,7 +329,8 @@ def test_numpy_runs_with_one_thread_and_with_all_and_the_faster_counts(
     assert threads == tried
 
 
-def test_a_measurer_asks_the_process_that_runs_candidates(cache: Path) -> None:
+def test_a_measurer_asks_the_process_that_runs_candidates(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "_BASELINE_SECONDS", 100.0)  # on a busy machine, NumPy's import alone takes some
     task = create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
     with LocalMeasurer(task) as measurer:
         found = measurer.baseline(1.0)
