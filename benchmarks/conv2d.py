@@ -22,8 +22,8 @@ search, and once more as a Python call ("as a call"). The rivals are Python call
 GFLOP/s count all operations of the convolution, including those on the zeros of the border; "of peak" excludes these,
 because a kernel may skip them.
 
-For a `--target` with narrower vectors than the machine's, oneDNN is limited to the same ones. ONNX Runtime cannot be
-limited and is left out.
+If the vectors of `--target` are narrower than the machine's, environment variables limit torch and oneDNN to those
+(`matmul_rivals.limits`). ONNX Runtime cannot be limited and is left out.
 """
 
 from __future__ import annotations

@@ -179,13 +179,10 @@ def _line(p: Attention, rows: int, times: tuple[float, int]) -> float:
 
 
 def _far(p: Attention, rows: int) -> float:
-    """Estimate the time of fetching keys and values for each block of so many rows, if the second cache is too small.
-
-    A quarter of it is for the scores, the output, and lines that its ways lose.
-    """
-    of_keys = (p.d + p.d_v) * p.itemsize
-    if p.n_k * of_keys <= p.target.caches.l2 * 3 // 4:
+    """Estimate the time of fetching keys and values for each block of so many rows."""
+    if p.is_kept:
         return 0.0
+    of_keys = (p.d + p.d_v) * p.itemsize
     return -(-p.rows // rows) * _seen(p, 1, rows) * of_keys / _LINE * _line(p, rows, _FAR)
 
 
