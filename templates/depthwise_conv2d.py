@@ -237,7 +237,7 @@ def schedule(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowSt
     tile.set_scope("local")
     tile.compute_at(s[stages.out], place)
     *outer, last = tile.op.axis
-    vectors, lanes = tile.split(last, factor=lanes_of_row(cfg, conv))
+    vectors, lanes = tile.split(last, factor=conv.lanes if _is_last(conv) else lanes_of_row(cfg, conv))
     if stages.row:
         write_out(tile, lanes, [*outer, vectors])
         place_rows(s, stages, place)

@@ -160,6 +160,15 @@ def test_sums_of_narrow_rows_are_half_vectors() -> None:
     assert all(re.search(r"sums = alloc\(float32\[1, 1, \d, 3, 1, 8\], local\)", text) for text in texts)
 
 
+def test_vectors_of_channels_are_whole_registers_in_narrow_images() -> None:
+    kwargs = {"padding": 1, "layout": "NHWC"}
+    task = pb.create_task("depthwise_conv2d", (1, 64, 7, 7, 3, 3), kwargs, target="llvm -mcpu=x86-64-v4 -num-cores 1")
+    for config in task.space.iterate():
+        loops = [line for line in task.show_ir(config).splitlines() if "vectorized" in line]
+        assert loops
+        assert all(line.endswith("vectorized range(16):") for line in loops)
+
+
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
 @pytest.mark.parametrize("width", [14, 16])
 def test_kernels_that_copy_nothing_update_no_memory_under_a_mask(target: str, width: int) -> None:
