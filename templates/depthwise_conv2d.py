@@ -40,7 +40,7 @@ from pegbox.templates.register_tile import BODY, is_first_name, write_out
 
 STRIP = "yxc"
 _ORDERS = (STRIP, "ycx", "cyx")
-_BLOCKED = ("cycx", "cyxc", "cyx")
+_BLOCKED = ("cycx", "cyxc")
 """The orders of the loops over tiles of NHWC, outermost first: rows, pixels of a row, channels. Where channels come
 twice, blocks of them are outermost, and the channels of a block further inside."""
 
@@ -136,8 +136,6 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     if _is_last(conv):
         cfg.define_knob("vectors", sorted({tile.vectors for tile in found}))
         cfg.define_knob("order", list(_orders(conv)))
-        if channel_block(conv):  # single vectors suit only arrays at lines
-            cfg.prefer(lambda c: _is_blocked(c["order"].val))
     else:
         cfg.define_knob("copy", [False, True])
         if len(vector_sizes(conv)) > 1:
@@ -184,14 +182,10 @@ def _orders(conv: Conv) -> tuple[str, ...]:
     return _BLOCKED if channel_block(conv) else _ORDERS
 
 
-def _is_blocked(order: str) -> bool:
-    return len(order) > len(STRIP)
-
-
 def _is_first_name(conv: Conv, c: pb.Config) -> bool:
     """Decide whether an order is the first of those that are the same without loops of one iteration."""
     order, vectors, block = c["order"].val, c["vectors"].val, channel_block(conv)
-    if _is_blocked(order) and (block % vectors or vectors == block):
+    if order in _BLOCKED and (block % vectors or vectors == block):
         return False
     extents = {"y": (conv.out[0], "tile_h"), "x": (conv.out[1], "tile_w"), "c": (conv.vectors, "vectors")}
     left = [letter for letter, (extent, name) in extents.items() if extent > c[name].val]
@@ -289,7 +283,7 @@ def _channel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stage
     out = s[stages.out]
     n, y, x, c = out.op.axis
     order, blocks = cfg["order"].val, []
-    if _is_blocked(order):
+    if order in _BLOCKED:
         block, c = out.split(c, factor=channel_block(conv) * conv.lanes)
         order, blocks = order[1:], [block]
     ct, ci = out.split(c, factor=cfg["vectors"].val * conv.lanes)
