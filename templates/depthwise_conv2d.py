@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import pegbox as pb
@@ -38,8 +39,8 @@ from pegbox.templates.depthwise_rows import (
 )
 from pegbox.templates.register_tile import BODY, is_first_name, write_out
 
-STRIP = "yxc"
-_ORDERS = (STRIP, "ycx", "cyx")
+STRIP, CHANNELS_OUTSIDE = "yxc", "cyx"
+_ORDERS = (STRIP, "ycx", CHANNELS_OUTSIDE)
 _BLOCKED = ("cycx", "cyxc")
 """The orders of the loops over tiles of NHWC, outermost first: rows, pixels of a row, channels. Where channels come
 twice, blocks of them are outermost, and the channels of a block further inside."""
@@ -135,7 +136,8 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     cfg.define_knob("unroll_kh", [True, False] if conv.kernel[0] > 1 else [True])
     if _is_last(conv):
         cfg.define_knob("vectors", sorted({tile.vectors for tile in found}))
-        cfg.define_knob("order", list(_orders(conv)))
+        orders = _orders(conv, found)
+        cfg.define_knob("order", list(orders))
     else:
         cfg.define_knob("copy", [False, True])
         if len(vector_sizes(conv)) > 1:
@@ -149,7 +151,7 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     )
     if _is_last(conv):
         cfg.add_constraint(
-            lambda c: _is_first_name(conv, c),
+            lambda c: _is_first_name(conv, c, orders),
             reads=(*names, "order"),
             message="an order of loops has one name",
         )
@@ -176,20 +178,21 @@ def channel_block(conv: Conv) -> int:
     return block if block < conv.vectors and block * size >= _FEWEST_LINES * _LINE else 0
 
 
-def _orders(conv: Conv) -> tuple[str, ...]:
+def _orders(conv: Conv, tiles: Iterable[_Tile]) -> tuple[str, ...]:
     if conv.c <= conv.lanes:
         return (STRIP,)
-    return _BLOCKED if channel_block(conv) else _ORDERS
+    has_single = any(tile.vectors == 1 for tile in tiles)  # other numbers may not divide a block
+    return _BLOCKED if has_single and channel_block(conv) else _ORDERS
 
 
-def _is_first_name(conv: Conv, c: pb.Config) -> bool:
+def _is_first_name(conv: Conv, c: pb.Config, orders: tuple[str, ...]) -> bool:
     """Decide whether an order is the first of those that are the same without loops of one iteration."""
     order, vectors, block = c["order"].val, c["vectors"].val, channel_block(conv)
     if order in _BLOCKED and (block % vectors or vectors == block):
         return False
     extents = {"y": (conv.out[0], "tile_h"), "x": (conv.out[1], "tile_w"), "c": (conv.vectors, "vectors")}
     left = [letter for letter, (extent, name) in extents.items() if extent > c[name].val]
-    return is_first_name(order, _orders(conv), left)
+    return is_first_name(order, orders, left)
 
 
 def _is_last(conv: Conv) -> bool:

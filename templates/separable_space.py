@@ -70,7 +70,7 @@ def _constrain_depthwise(cfg: pb.TemplateConfig) -> None:
     )
     if "order" in cfg.space.knobs:
         cfg.add_constraint(
-            lambda c: not c["order"].val.startswith("c") or c["block"].val > c["tile_h"].val,
+            lambda c: c["order"].val != depthwise.CHANNELS_OUTSIDE or c["block"].val > c["tile_h"].val,
             reads=("order", "block", "tile_h"),
             message="an order of loops has one name",
         )

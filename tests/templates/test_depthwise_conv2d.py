@@ -169,7 +169,7 @@ def test_vectors_of_channels_are_whole_registers_in_narrow_images() -> None:
         assert all(line.endswith("vectorized range(16):") for line in loops)
 
 
-def test_blocks_of_channels_go_down_the_rows_where_the_closest_cache_holds_them(golden: Callable[[object], None]) -> None:
+def test_blocks_of_channels_go_down_the_rows(golden: Callable[[object], None]) -> None:
     """960 channels of 7 x 7 are 60 vectors: half of 48 KiB holds 4 rows of 12."""
     kwargs = {"padding": 1, "layout": "NHWC"}
     target = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=48,2048,5120"
@@ -200,6 +200,13 @@ def test_channels_are_in_blocks_only_where_that_may_help(
     task = pb.create_task("depthwise_conv2d", (1, *size, 3, 3), kwargs, target=target)
     found = {len(c["order"].val) for c in task.space.iterate()}
     assert found == {4 if is_blocked else 3}
+
+
+def test_results_of_few_pixels_have_tiles_of_several_vectors() -> None:
+    """Of 25 vectors, the closest cache holds 5; a tile of a single pixel has 4, which do not divide these."""
+    target = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=48,2048,5120"
+    task = pb.create_task("depthwise_conv2d", (1, 400, 7, 7, 7, 7), {"layout": "NHWC"}, target=target)
+    assert {c["vectors"].val for c in task.space.iterate()} == {4}
 
 
 @pytest.mark.parametrize("channels", [188, 192])
