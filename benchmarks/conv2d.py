@@ -3,7 +3,7 @@
     python3 benchmarks/conv2d.py                               # layers of a ResNet and other shapes, both layouts
     python3 benchmarks/conv2d.py 64x56x56-128x3x3-p1           # CxHxW-OxKHxKW, -s stride, -p padding, -d dilation
     python3 benchmarks/conv2d.py --layout NHWC --records convs.jsonl    # continue an earlier run
-    ONEDNN_MAX_CPU_ISA=AVX2 python3 benchmarks/conv2d.py --target "llvm -mcpu=x86-64-v3 -num-cores 1"
+    python3 benchmarks/conv2d.py --target "llvm -mcpu=x86-64-v3 -num-cores 1"
 
 There are two groups:
 
@@ -22,8 +22,8 @@ search, and once more as a Python call ("as a call"). The rivals are Python call
 GFLOP/s count all operations of the convolution, including those on the zeros of the border; "of peak" excludes these,
 because a kernel may skip them.
 
-For a `--target` with narrower vectors than the machine's, limit oneDNN to the same instructions, as above. ONNX Runtime
-cannot be limited and is left out.
+If the vectors of `--target` are narrower than the machine's, environment variables limit torch and oneDNN to those
+(`matmul_rivals.limits`). ONNX Runtime cannot be limited and is left out.
 """
 
 from __future__ import annotations
@@ -34,24 +34,18 @@ import math
 import os
 import re
 import statistics
-import sys
 import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-# As in matmul.py: use one thread, and no settings that slow other libraries down.
-_TRAPS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
-if any(name in os.environ for name in _TRAPS) or os.environ.get("OMP_NUM_THREADS") != "1":
-    env = {k: v for k, v in os.environ.items() if k not in _TRAPS} | {"OMP_NUM_THREADS": "1"}
-    os.execve(sys.executable, [sys.executable, *sys.argv], env)
+import numpy as np
+from conv_rivals import rivals
+from matmul import is_limited, settle_environment
+from peak import peak_kernel, share_of_peak
 
-import numpy as np  # noqa: E402
-from conv_rivals import rivals  # noqa: E402
-from peak import peak_kernel, share_of_peak  # noqa: E402
-
-import pegbox as pb  # noqa: E402
-from pegbox.templates import pack_weights  # noqa: E402
-from pegbox.templates.conv_shape import conv_of  # noqa: E402
+import pegbox as pb
+from pegbox.templates import pack_weights
+from pegbox.templates.conv_shape import conv_of
 
 SHAPES = (
     "64x56x56-128x3x3-p1", "3x224x224-64x7x7-s2-p3", "64x56x56-64x3x3-p1", "128x28x28-128x3x3-p1",
@@ -81,6 +75,7 @@ class Case:
 
 def main() -> int:
     options = parse()
+    settle_environment(options)
     header = True
     for text in options.shapes:
         for layout, group in itertools.product(options.layout, options.weights):
@@ -130,7 +125,7 @@ def one_case(case: Case, options: argparse.Namespace) -> dict[str, str]:
     ours = pb.build(task, config=result.best.config)
     data, weight, out = arrays_of(case)
     others = rivals(case.group, data, weight, case.layout, case.options)
-    if pb.Target(case.target).vector_bits < pb.Target.host().vector_bits:
+    if is_limited(options):
         others.pop("ORT", None)
     ours_weight = pack_weights(task, weight) if case.group == "packed" else weight
     ours(data, ours_weight, out)

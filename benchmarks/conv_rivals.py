@@ -3,8 +3,8 @@
 "plain": the weights are as the user has them, so a library packs them at each call. "packed": the library has packed
 them before. A rival is a function without arguments that returns the result in the layout of the input.
 
-`ONEDNN_MAX_CPU_ISA` limits torch (oneDNN) to a narrower instruction set than the machine's; ONNX Runtime takes the
-widest one in any case.
+The variables of `matmul_rivals.limits` restrict torch (oneDNN) to a narrower instruction set than the machine's; ONNX
+Runtime takes the widest one in any case.
 """
 
 from __future__ import annotations

@@ -5,11 +5,13 @@
     taskset -c 1 python3 benchmarks/front_page.py --kept searches    # run again, it times the kernels without a search
 
 Every column is a call from Python on the same arrays, on one core with one thread. Each call allocates its result, and
-all operands are arguments: no library has packed weights beforehand. pegbox tunes the computation alone
-(`space="sketch"`, the default tuner), MetaSchedule the same program with as many trials; NumPy is what one writes by
-hand. torch, ONNX Runtime (`pip install torch onnxruntime onnx`) and MetaSchedule (see metaschedule.py) are left out if
-they are not installed. Results are compared before anything is timed; then all take turns, and the table shows medians.
-The clock counts the processor time of this process, so that other programs on the core do not count.
+all operands are arguments: no library has packed weights beforehand. In the column "sketch" pegbox tunes the
+computation alone (`space="sketch"`, the default tuner), in "all" the operator's implementations together
+(`Task.with_implementations`: its template, others, the sketch), where there are several. MetaSchedule tunes the same
+program. All searches have the same number of trials; NumPy is what one writes by hand. torch, ONNX Runtime (`pip
+install torch onnxruntime onnx`) and MetaSchedule (see metaschedule.py) are left out if they are not installed. Results
+are compared before anything is timed; then all take turns, and the table shows medians. The clock counts the processor
+time of this process, so that other programs on the core do not count.
 """
 
 from __future__ import annotations
@@ -30,10 +32,11 @@ import numpy as np
 from matmul import settle_environment
 from metaschedule import tuned_kernel
 from numpy.lib.stride_tricks import sliding_window_view
-from sketch import arrays_of, chosen_rows, parser_of_rows, tuned
+from sketch import arrays_of, chosen_rows, parser_of_rows, template_task, tuned
 from sketch import rivals as sketch_rivals
 
 import pegbox as pb
+from pegbox.task import TaskGroup
 
 ROWS = {
     "matmul 512 512 512": "matrix product 512×512×512",
@@ -59,7 +62,7 @@ def main() -> int:
     options = parser.parse_args()
     settle_environment(options)
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    columns = ["pegbox", *options.rivals]
+    columns = ["sketch", "all", *options.rivals]
     print("| µs a call | " + " | ".join(columns) + " |", "| --- |" + " ---: |" * len(columns), sep="\n", flush=True)
     for name, args in chosen_rows(options, list(ROWS)):
         words = " ".join([name, *map(str, args)])
@@ -81,10 +84,14 @@ def timed_row(name: str, args: tuple[int, ...], options: Any) -> dict[str, float
     kept = options.kept and options.kept / "-".join([name, *map(str, args)])
     if kept:
         kept.mkdir(parents=True, exist_ok=True)
-    kernel = pb.build(task, config=tuned(task, options, records=kept and kept / "pegbox.jsonl").best.config)
-    kernel(*arrays)
-    result = arrays[-1].copy()
-    calls: dict[str, Call] = {}
+    calls = {"sketch": tuned_call(task, arrays, options, records=kept and kept / "pegbox.jsonl")}
+    result = calls["sketch"]()
+    group = (template_task(name, args, "plain", options) or task).with_implementations()
+    if len(group.tasks) > 1:
+        # The template of attention has a dimension for the batch.
+        given = [array.reshape(spec.shape) for array, spec in zip(arrays, group.arguments(), strict=True)]
+        calls["all"] = tuned_call(group, given, options, records=kept and kept / "implementations.jsonl")
+        np.testing.assert_allclose(result, calls["all"]().reshape(result.shape), rtol=2e-3, atol=2e-3)
     for rival in options.rivals:
         if rival == "MetaSchedule":
             calls[rival] = tuned_kernel(name, args, arrays, options, kept=kept)
@@ -93,7 +100,15 @@ def timed_row(name: str, args: tuple[int, ...], options: Any) -> dict[str, float
             calls[rival] = MADE[rival](name, args, arrays)
             got = np.asarray(calls[rival]())
         np.testing.assert_allclose(result, got, rtol=2e-3, atol=2e-3, err_msg=rival)
-    return in_turns({"pegbox": lambda: kernel(*arrays[:-1], np.empty_like(arrays[-1])), **calls}, options.rounds)
+    return in_turns(calls, options.rounds)
+
+
+def tuned_call(task: pb.Task | TaskGroup, arrays: list[np.ndarray], options: Any, *, records: Path | None) -> Call:
+    """A call of the fastest kernel that a search finds."""
+    *inputs, output = arrays
+    found = tuned(task, options, records=records)
+    kernel = pb.build(found.task, config=found.best)
+    return lambda: kernel(*inputs, out=np.empty_like(output))
 
 
 def in_turns(calls: dict[str, Call], rounds: int) -> dict[str, float]:

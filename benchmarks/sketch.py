@@ -134,15 +134,27 @@ def template_of(
     name: str, args: tuple[int, ...], weights: str, options: argparse.Namespace
 ) -> tuple[Any, list[np.ndarray]] | None:
     """The tuned kernel of the hand-written template of the same computation, with arrays, where there is one."""
+    task = template_task(name, args, weights, options)
+    return task and (pb.build(task, config=tuned(task, options).best.config), arrays_of(task))
+
+
+def template_task(name: str, args: tuple[int, ...], weights: str, options: argparse.Namespace) -> pb.Task | None:
+    """The template that computes the same as a workload, with its arguments; None if there is none."""
+    kwargs: dict[str, Any] = {"weights": "packed"} if weights == "packed" else {}
     if name in ("matmul", "matmul_bias_relu"):  # the product alone: what the template computes
-        task = pb.create_task("matmul", args=args, kwargs={"weights": weights}, target=options.target)
+        name = "matmul"
     elif name in ("conv2d", "conv2d_bn_relu"):
-        n, c, y, x, o, k, stride, padding = args
-        kwargs = {"stride": stride, "padding": padding} | ({"weights": weights} if weights == "packed" else {})
-        task = pb.create_task("conv2d", args=(n, c, y, x, o, k, k), kwargs=kwargs, target=options.target)
-    else:
+        name, (n, c, y, x, o, k, stride, padding) = "conv2d", args
+        args, kwargs = (n, c, y, x, o, k, k), {"stride": stride, "padding": padding} | kwargs
+    elif name == "depthwise_conv2d":
+        n, c, y, x, k, stride, padding = args
+        args, kwargs = (n, c, y, x, k, k), {"stride": stride, "padding": padding} | kwargs
+    elif name == "attention":
+        heads, n, d = args
+        args = (1, heads, n, n, d)
+    elif name not in ("softmax", "layer_norm"):
         return None
-    return pb.build(task, config=tuned(task, options).best.config), arrays_of(task)
+    return pb.create_task(name, args=args, kwargs=kwargs, target=options.target)
 
 
 def arrays_of(task: pb.Task) -> list[np.ndarray]:

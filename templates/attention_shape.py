@@ -55,6 +55,14 @@ class Attention(AttentionSizes):
         return self.heads // self.kv_heads
 
     @property
+    def is_kept(self) -> bool:
+        """True where the second cache keeps keys and values from one block of rows to the next.
+
+        A quarter of it is for the scores, the output, and lines that its ways lose.
+        """
+        return self.n_k * (self.d + self.d_v) * self.itemsize <= self.target.caches.l2 * 3 // 4
+
+    @property
     def is_folded(self) -> bool:
         """True where the rows of a product are the queries of all heads of a group."""
         return self.n_q <= _FEW

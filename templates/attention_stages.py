@@ -25,6 +25,7 @@ class Stages:
 
     Attributes:
         out, made: the output in its layout, and with rows of queries.
+        values: the array of the values, or packed ones.
         scaled, panels, across: scaled queries, packed keys and packed values; None where a configuration has none.
         raw, scores: products of queries and keys, before and after the bias and masks.
         tops, top: the largest score of a block of keys, for each lane and for each row.
@@ -37,6 +38,7 @@ class Stages:
 
     out: te.Tensor
     made: te.Tensor
+    values: te.Tensor
     scaled: te.Tensor | None
     panels: te.Tensor | None
     across: te.Tensor | None
@@ -78,7 +80,23 @@ def compute(p: Attention, blocks: Blocks, arrays: list[te.Tensor], bias: te.Tens
     made = _combined(p, blocks, keep, take, parts, rest)
     out = _in_layout(p, made)
     return Stages(
-        out, made, scaled, panels, across, raw, scores, tops, top, weight, totals, total, kept, parts, rest, take
+        out,
+        made,
+        arrays[-1] if across is None else across,
+        scaled,
+        panels,
+        across,
+        raw,
+        scores,
+        tops,
+        top,
+        weight,
+        totals,
+        total,
+        kept,
+        parts,
+        rest,
+        take,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 from pegbox.codegen import Target, lanes_of
 from pegbox.errors import TemplateError
 from pegbox.templates.array_size import check_array_sizes
-from pegbox.templates.register_tile import WIDE_BITS, computed_extent
+from pegbox.templates.register_tile import computed_extent
 
 if TYPE_CHECKING:
     from pegbox.task import Task
@@ -220,16 +220,12 @@ def conv_of(task: Task) -> Conv:
 
 
 def group_outputs(conv: Conv, groups: int) -> int:
-    """Return the output channels of a group with those that are added for whole vectors, or half ones, of weights.
+    """Return the output channels of a group with those that are added for whole vectors of weights.
 
     None are added to plain weights, nor to groups of at most half a vector, where a vector may have several of them.
     """
-    outputs, half = conv.o // groups, conv.lanes // 2
-    if conv.weights != PACKED or outputs <= half:
-        return outputs
-    whole, halves = (-(-outputs // lanes) * lanes for lanes in (conv.lanes, half))
-    slower = HALVES_OF_WIDE if conv.target.vector_bits >= WIDE_BITS else 2
-    return whole if whole <= slower * halves else halves
+    outputs = conv.o // groups
+    return outputs if conv.weights != PACKED or 2 * outputs <= conv.lanes else -(-outputs // conv.lanes) * conv.lanes
 
 
 def _is_whole(value: object, least: int) -> bool:

@@ -5,27 +5,28 @@ input's group at the same place, from channel g(o) on (Krizhevsky et al., 2012; 
 along the channels of the result. In most of them all lanes are in one group, so that they have an element of the input
 in common, as in a product of matrices; else lanes of several groups are picked out of a vector of the input. The
 register tile is `tile_w` pixels of a row by `vectors` vectors. For narrow groups, an element is loaded once for all
-columns of the filter. The image is copied first, with zeros at both ends of its rows; rows of the filter above or below
-the image are left out.
+columns of the filter. Nothing is copied: the filter's rows and columns that lie in the border are left out, for which
+loops are cut there (`where`).
 
 Packed weights of a group end with a vector: channels with weights of zero are added to groups that do not fill their
-last one (`group_outputs`). Then all sums are stored, and the result is copied from them without these.
+last one (`group_outputs`). Where registers are wide, the last vector of a tile is stored in part, and its second half
+is not computed if nothing of it is stored. Elsewhere all sums are stored, and the result is copied from their rows.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pegbox as pb
 from pegbox import te
 from pegbox.compute import AHEAD, padded
 from pegbox.errors import TemplateError
-from pegbox.expr import nbytes
 from pegbox.templates import threads
 from pegbox.templates.conv_shape import PACKED, Conv, Steps, Window, check_layout, conv_shape, group_outputs
 from pegbox.templates.conv_stages import inside, unpacked
-from pegbox.templates.register_tile import BODY, is_first_name, write_out
+from pegbox.templates.register_tile import BODY, WIDE_BITS, computed_extent, is_first_name, write_out
 from pegbox.templates.weights import packed
 
 NAME = "group_conv2d"
@@ -35,11 +36,11 @@ _VECTORS = (1, 2, 3, 4)
 _ORDERS = ("yxc", "ycx", "cyx")
 """The orders of the loops over tiles, outermost first: rows, pixels of a row, channels."""
 
-_LINE = 64
-"""The bytes of a cache line."""
-
 _FEWEST, _OTHERS = 4, 3
 """The fewest accumulators of a tile; the registers for an element of the input and for weights."""
+
+_FEW = 4
+"""The most channels of a group whose sum is always unrolled."""
 
 _NARROW, _ROW_BODY = 16, 5 * BODY
 """The least number of outputs of a wide group; the most multiply-adds of a body with a row of the filter."""
@@ -81,18 +82,16 @@ def group_conv2d(
     cfg.define_plain(lambda: [_plain(conv, groups, data, weight)])
     _declare(cfg, conv, groups)
     threads.declare(cfg, flop)
-    image = _bordered(conv, data, rows=False)
-    tile = _sums(conv, groups, image, weight, "tile")
-    sums = te.compute(tile.shape, lambda *at: tile(*at), name="C" if tile.shape == conv.out_shape else "groups")
-    out = sums if tile.shape == conv.out_shape else _without_gaps(conv, groups, sums)
+    tile = _tile(conv, groups, data, weight)
+    is_copied = _has_gaps(conv, groups) and not _is_masked(conv, groups)
+    sums = te.compute(tile.shape, lambda *at: tile(*at), name="groups") if is_copied else tile
+    out = _result(conv, groups, sums)
     s = te.create_schedule(out.op)
-    _place_tiles(cfg, s, conv, groups, sums, tile)
-    if image is not data:
-        _place_border(cfg, s, conv, image)
-    if out is not sums:
-        n, y, _, o = s[out].op.axis
-        threads.share(cfg, s[out], s[out].fuse(n, y))
-        s[out].vectorize(s[out].split(o, factor=conv.o // groups)[1])
+    if is_copied:
+        first = _place_tiles(cfg, s, conv, groups, sums, tile)
+        _place_rows(cfg, s, first, sums, out, conv.o // groups)
+    else:
+        threads.share(cfg, s[out], _place_tiles(cfg, s, conv, groups, out, tile))
     return s, [data, weight, out]
 
 
@@ -113,6 +112,20 @@ def _inner(conv: Conv, groups: int) -> int:
     return conv.c // groups
 
 
+def _has_gaps(conv: Conv, groups: int) -> bool:
+    """Decide whether channels are added to each group, so that it ends with a vector."""
+    return group_outputs(conv, groups) > conv.o // groups
+
+
+def _is_masked(conv: Conv, groups: int) -> bool:
+    """Decide whether a group is one tile, whose last vector is stored in part: only wide registers have masks for that.
+
+    The part of a single vector would be computed in pieces, which takes longer than the whole.
+    """
+    is_tile = 1 < group_outputs(conv, groups) // conv.lanes <= _VECTORS[-1]
+    return is_tile and _has_gaps(conv, groups) and conv.target.vector_bits >= WIDE_BITS
+
+
 # Space ---------------------------------------------------------------------------------------------------------------
 
 
@@ -120,15 +133,16 @@ def _declare(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> None:
     """Declare the knobs: the tile, the elements of a vector, the order of tiles, and how far the sum is unrolled."""
     outputs, inner = group_outputs(conv, groups), conv.c // groups
     sizes = _vector_sizes(conv, outputs)
-    is_wide = outputs * groups > conv.o
     cfg.define_knob("lanes", sizes)
     widths = [w for w in _WIDTHS if w <= conv.out[1]]
     vectors = [v for v in _VECTORS if v == 1 or (v - 1) * sizes[0] < conv.o]
-    if is_wide:  # tiles end with their group
-        vectors = [v for v in vectors if outputs // sizes[0] % v == 0]
+    if _has_gaps(conv, groups):  # tiles end with their group
+        count = outputs // conv.lanes
+        vectors = [count] if _is_masked(conv, groups) else [v for v in vectors if count % v == 0]
     cfg.define_knob("tile_w", widths)
     cfg.define_knob("vectors", vectors)
-    cfg.define_knob("unroll_c", [u for u in (1, 2, 4, 8, 16) if inner % u == 0])
+    # Few channels are picked out of a vector by constants, not by an index that a loop over them gives.
+    cfg.define_knob("unroll_c", [inner] if inner <= _FEW else [u for u in (1, 2, 4, 8, 16) if inner % u == 0])
     cfg.define_knob("order", _ORDERS)
     room = conv.target.vector_registers - _OTHERS
     fewest = min(_FEWEST, max(w * v for w, v in itertools.product(widths, vectors) if w * v <= room - v))
@@ -161,7 +175,8 @@ def _vector_sizes(conv: Conv, outputs: int) -> list[int]:
     For narrow groups, either a register has lanes of several groups, or a vector has the most that lie in one group.
     """
     shared = [lanes for k in range(conv.lanes.bit_length() - 1) if outputs % (lanes := conv.lanes >> k) == 0]
-    return shared[:1] if shared and 2 * shared[0] >= conv.lanes else [conv.lanes, *shared[:1]]
+    is_wide = bool(shared) and 2 * shared[0] >= conv.lanes and 2 * outputs > conv.lanes
+    return shared[:1] if is_wide else [conv.lanes, *shared[:1]]
 
 
 # Computation ---------------------------------------------------------------------------------------------------------
@@ -178,41 +193,52 @@ def _plain(conv: Conv, groups: int, data: te.Tensor, weight: te.Tensor) -> te.Te
             name="weight_last",
             attrs={AHEAD: True},
         )
-    return _sums(replace(conv, weights=WEIGHTS), groups, _bordered(conv, data), weight, "C")
+    border = padded(data, (0, *conv.padding, 0), (0, *conv.padding_after, 0))
+    return te.compute(conv.out_shape, _sums(replace(conv, weights=WEIGHTS), groups, border, weight), name="C")
 
 
-def _bordered(conv: Conv, data: te.Tensor, *, rows: bool = True) -> te.Tensor:
-    """Return the image with its border of zeros, or with zeros at both ends of its rows only."""
-    (above, left), (below, right) = conv.padding, conv.padding_after
-    return padded(data, (0, above * rows, left, 0), (0, below * rows, right, 0), name="data_padded")
+def _tile(conv: Conv, groups: int, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
+    """Return the sums; where a group fills no whole vectors, [n][y][x][vector][lane]."""
+    sums, outputs, wide = _sums(conv, groups, data, weight), conv.o // groups, group_outputs(conv, groups)
+    if not _is_masked(conv, groups):
+        return te.compute((*conv.out_shape[:3], groups * wide), sums, name="tile")
+    used = computed_extent(conv.target, conv.lanes, outputs)
+
+    def lane(n: te.Expr, y: te.Expr, x: te.Expr, v: te.Expr, z: te.Expr) -> te.Expr:
+        return sums(n, y, x, v * conv.lanes + z, [v * conv.lanes % wide + z < used] if used < wide else [])
+
+    return te.compute((*conv.out_shape[:3], groups * wide // conv.lanes, conv.lanes), lane, name="tile")
 
 
-def _sums(conv: Conv, groups: int, image: te.Tensor, weight: te.Tensor, name: str) -> te.Tensor:
-    """Return the sums over an image that has its border, or only the columns of it."""
+def _result(conv: Conv, groups: int, tile: te.Tensor) -> te.Tensor:
+    """Return the result, without the channels that were added to fill vectors."""
+    outputs, wide = conv.o // groups, group_outputs(conv, groups)
+
+    def element(n: te.Expr, y: te.Expr, x: te.Expr, o: te.Expr) -> te.Expr:
+        at = o // outputs * wide + o % outputs
+        return tile(n, y, x, at) if tile.ndim == 4 else tile(n, y, x, at // conv.lanes, at % conv.lanes)
+
+    return te.compute(conv.out_shape, element, name="C")
+
+
+def _sums(conv: Conv, groups: int, image: te.Tensor, weight: te.Tensor) -> Callable[..., te.Expr]:
+    """Return a function that gives the sum for (n, y, x, o), over an image with or without its border of zeros."""
     inner, outputs = conv.c // groups, group_outputs(conv, groups)
     extents = zip((*conv.kernel, inner), ("kh", "kw", "c"), strict=True)
     kh, kw, c = (te.reduce_axis((0, extent), name=each) for extent, each in extents)
     (sy, sx), (dy, dx) = conv.stride, conv.dilation
-    is_cut = image.shape[1] < conv.padded[0]
+    is_cut = image.shape[1:3] != conv.padded
 
-    def element(n: te.Expr, y: te.Expr, x: te.Expr, o: te.Expr) -> te.Expr:
-        row = y * sy + kh * dy - conv.padding[0] * is_cut
-        tests = inside(conv, 0, row) if is_cut else []
-        value = image(n, row, x * sx + kw * dx, o // outputs * inner + c)
+    def element(n: te.Expr, y: te.Expr, x: te.Expr, o: te.Expr, tests: Sequence[te.Expr] = ()) -> te.Expr:
+        row, column = y * sy + kh * dy, x * sx + kw * dx
+        if is_cut:  # loops are cut where the filter reaches into the border
+            row, column = row - conv.padding[0], column - conv.padding[1]
+            tests = [*inside(conv, 0, row), *inside(conv, 1, column), *tests]
+        value = image(n, row, column, o // outputs * inner + c)
         at = (o // conv.lanes, kh, kw, c, o % conv.lanes) if conv.weights == PACKED else (kh, kw, c, o)
         return te.sum(value * weight(*at), axis=[kh, kw, c], where=te.all(*tests) if tests else None)
 
-    return te.compute((*conv.out_shape[:3], groups * outputs), element, name=name)
-
-
-def _without_gaps(conv: Conv, groups: int, sums: te.Tensor) -> te.Tensor:
-    """Return the sums of the result's channels, without those of channels that were added to fill vectors."""
-    outputs, wide = conv.o // groups, group_outputs(conv, groups)
-
-    def element(n: te.Expr, y: te.Expr, x: te.Expr, o: te.Expr) -> te.Expr:
-        return sums(n, y, x, o // outputs * wide + o % outputs)
-
-    return te.compute(conv.out_shape, element, name="C")
+    return element
 
 
 # Schedule ------------------------------------------------------------------------------------------------------------
@@ -220,23 +246,28 @@ def _without_gaps(conv: Conv, groups: int, sums: te.Tensor) -> te.Tensor:
 
 def _place_tiles(
     cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, groups: int, c: te.Tensor, tile: te.Tensor
-) -> None:
-    """Order the loops over tiles, and sum up each of them in registers."""
+) -> te.IterVar:
+    """Order the loops over tiles, and sum up each of them in registers; return the outermost loop."""
     out, sums, lanes = s[c], s[tile], cfg["lanes"].val
     n, y, x, o = out.op.axis
+    channels = []
+    if tile.ndim > c.ndim:
+        group, o = out.split(o, factor=conv.o // groups)
+        channels = [group]
     ot, oi = out.split(o, factor=cfg["vectors"].val * lanes)
     ov, ol = out.split(oi, factor=lanes)
     xt, xi = out.split(x, factor=cfg["tile_w"].val)
-    by_name = {"y": y, "x": xt, "c": ot}
-    loops = [by_name[letter] for letter in cfg["order"].val]
+    by_name = {"y": [y], "x": [xt], "c": [*channels, ot]}
+    loops = [loop for letter in cfg["order"].val for loop in by_name[letter]]
     out.reorder(n, *loops, xi, ov, ol)
     write_out(out, ol, (xi, ov))
-    threads.share(cfg, out, out.fuse(n, loops[0]))
+    first = out.fuse(n, loops[0])
     sums.set_scope("local")
     sums.compute_at(out, loops[-1])
-    *outer, last = sums.op.axis
+    *outer, vectors, inside = sums.op.axis
+    if not channels:
+        outer, (vectors, inside) = [*outer, vectors], sums.split(inside, factor=lanes)
     kh, kw, channel = sums.op.reduce_axis
-    vectors, inside = sums.split(last, factor=lanes)
     co, ci = sums.split(channel, factor=cfg["unroll_c"].val)
     if _keeps_elements(cfg, conv, groups):
         sums.reorder(kh, co, ci, kw, *outer, vectors, inside)
@@ -244,6 +275,25 @@ def _place_tiles(
     else:
         sums.reorder(kh, kw, co, ci, *outer, vectors, inside)
         write_out(sums, inside, (ci, *outer, vectors))
+    return first
+
+
+def _place_rows(
+    cfg: pb.TemplateConfig, s: te.TESchedule, first: te.IterVar, sums: te.Tensor, out: te.Tensor, outputs: int
+) -> None:
+    """Copy the result from sums with gaps, row by row while they are in the closest caches, if rows are outermost.
+
+    Args:
+        first: the outermost loop of the sums.
+    """
+    n, y, _, o = s[out].op.axis
+    s[out].vectorize(s[out].split(o, factor=outputs)[1])
+    rows = s[out].fuse(n, y)
+    threads.share(cfg, s[out], rows)
+    if cfg["order"].val.startswith("y"):
+        s[sums].compute_at(s[out], rows)
+    else:
+        threads.share(cfg, s[sums], first)
 
 
 def _keeps_elements(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> bool:
@@ -254,14 +304,3 @@ def _keeps_elements(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> bool:
     """
     body = cfg["tile_w"].val * cfg["vectors"].val * cfg["unroll_c"].val * conv.kernel[1]
     return group_outputs(conv, groups) < _NARROW and body <= _ROW_BODY
-
-
-def _place_border(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, border: te.Tensor) -> None:
-    """Copy the image in vectors, and pad its pixels against conflicts in the caches."""
-    copying = s[border]
-    n, y, x, channels = copying.op.axis
-    threads.share(cfg, copying, copying.fuse(n, y))
-    copying.vectorize(copying.split(channels, factor=cfg["lanes"].val)[1])
-    # An odd number of lines: else a tile's channels of all pixels lie in few sets of the caches.
-    line = _LINE // nbytes(conv.dtype)
-    copying.storage_align(x, 2 * line, line)

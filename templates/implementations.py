@@ -1,4 +1,4 @@
-"""Implementations of operators by other templates: Winograd's and im2col for conv2d, Strassen's for matmul."""
+"""Implementations of operators: other algorithms (Winograd's, im2col, Strassen's), and the spaces of generators."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from pegbox.templates.cook_toom import error_estimate
 from pegbox.templates.matmul_arguments import Product
 from pegbox.templates.strassen_shape import Strassen
 from pegbox.templates.winograd_shape import WORST, winograd_of
+
+rows = partial(Task.with_space, space="rows")
+transposition = partial(Task.with_space, space="transposition")
+windows = partial(Task.with_space, space="windows")
 
 _HOPELESS = 1.3
 """The largest ratio of the estimated cycles to those of the direct sum; both are off by some tenths."""
@@ -48,6 +52,7 @@ def conv2d_winograd(task: Task, *, m: int = 0) -> Task | None:
 
 
 conv2d_winograd_2 = partial(conv2d_winograd, m=2)
+conv2d_winograd_3 = partial(conv2d_winograd, m=3)
 conv2d_winograd_4 = partial(conv2d_winograd, m=4)
 conv2d_winograd_6 = partial(conv2d_winograd, m=6)
 

@@ -11,6 +11,7 @@ from pegbox.errors import TemplateError
 from pegbox.expr import is_float, nbytes
 from pegbox.templates import rows
 from pegbox.templates.array_size import check_array_sizes
+from pegbox.templates.row_stages import rows_of
 
 _Made = tuple[te.TESchedule, list[te.Tensor]]
 
@@ -112,6 +113,6 @@ def _made(
 ) -> _Made:
     """Schedule the output."""
     out = te.compute(inputs[0].shape, lambda i, j: te.cast(dtype, element(i, j)), name=name)
-    found = rows.rows_of([*inputs, out])
+    found = rows_of([*inputs, out])
     rows.declare(cfg, found)
     return rows.schedule(cfg, found), [*inputs, out]

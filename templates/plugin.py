@@ -5,6 +5,7 @@ from __future__ import annotations
 from pegbox.hooks import hookimpl
 
 _BY_ROWS = ("softmax", "log_softmax", "layer_norm", "rms_norm")
+_SPACES = {"rows": "RowGenerator", "transposition": "TranspositionGenerator", "windows": "WindowGenerator"}
 
 
 @hookimpl
@@ -26,11 +27,7 @@ def pegbox_register_templates() -> dict[str, str]:
 
 @hookimpl
 def pegbox_register_space_generators() -> dict[str, str]:
-    return {
-        "rows": "pegbox.templates.rows:RowGenerator",
-        "transposition": "pegbox.templates.transposition:TranspositionGenerator",
-        "windows": "pegbox.templates.windows:WindowGenerator",
-    }
+    return {name: f"pegbox.templates.{name}:{generator}" for name, generator in _SPACES.items()}
 
 
 @hookimpl
@@ -43,7 +40,8 @@ def pegbox_register_node_tasks() -> dict[str, str]:
 
 @hookimpl
 def pegbox_register_implementations() -> dict[str, str]:
-    names = ("conv2d_im2col", "conv2d_winograd", *(f"conv2d_winograd_{m}" for m in (2, 4, 6)), "matmul_strassen")
+    winograd = (f"conv2d_winograd_{m}" for m in (2, 3, 4, 6))
+    names = ("conv2d_im2col", "conv2d_winograd", *winograd, "matmul_strassen", *_SPACES)
     return {name: f"pegbox.templates.implementations:{name}" for name in names}
 
 

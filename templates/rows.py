@@ -8,19 +8,17 @@ others are summed in the loop that computes them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Target, lanes_of
-from pegbox.compute import ComputeOp, Tensor, body_loads, body_parts, count_flop, post_order
-from pegbox.errors import TemplateError
-from pegbox.expr import SLOW, Buffer, Call, linear, nbytes, walk
+from pegbox.compute import ComputeOp, Tensor, count_flop
+from pegbox.expr import nbytes
 from pegbox.task import Space
 from pegbox.templates import threads
+from pegbox.templates.row_stages import Rows, is_slow, rows_of
 from pegbox.templates.tensor_space import TensorSpace
 
 _ROWS = (1, 2, 4, 8, 16)
@@ -39,60 +37,14 @@ _LARGE = 1 << 20
 _STEPS = 4
 """The fewest steps of a row that goes around the caches."""
 
+_GATHERED = 1 << 11
+"""The bytes of a row that is too long to be gathered with its neighbours."""
 
-@dataclass(frozen=True)
-class Rows:
-    """A computation by rows.
+_TOGETHER = 4
+"""The fewest rows that untuned kernels gather."""
 
-    Attributes:
-        out: the output.
-        stages: the operations before it, producers first.
-        inlined: those of them that are computed where they are read.
-        rank: the number of leading axes that count rows.
-    """
-
-    out: ComputeOp
-    stages: tuple[ComputeOp, ...]
-    inlined: frozenset[ComputeOp]
-    rank: int
-
-    @property
-    def stored(self) -> tuple[ComputeOp, ...]:
-        """The operations whose results are stored, the output last."""
-        return (*(op for op in self.stages if op not in self.inlined), self.out)
-
-    def row(self, op: ComputeOp) -> int:
-        """Count the elements of a row of an operation; those that it reads, where it reduces a row."""
-        return math.prod(axis.extent for axis in self.row_axes(op))
-
-    def row_axes(self, op: ComputeOp) -> tuple[te.IterVar, ...]:
-        """Return the axes of a row of an operation, or of one that it reduces."""
-        return tuple(op.reduce_axis if op.reduce is not None else op.axis[self.rank :])
-
-    @property
-    def taken(self) -> dict[ComputeOp, ComputeOp]:
-        """The reductions that take the elements of the stage before while these are computed, and that stage."""
-        return {
-            op: before
-            for before, op in pairwise(self.stored[:-1])
-            if op.reduce is not None
-            and before.reduce is None
-            and before.outputs[0] in op.inputs
-            and [axis.extent for axis in self.row_axes(op)] == [axis.extent for axis in self.row_axes(before)]
-            and self.reads_in_order(op, before)
-        }
-
-    def reads_in_order(self, op: ComputeOp, before: ComputeOp) -> bool:
-        """Decide if an operation, with those that are computed in it, reads a stage's rows at its own place only."""
-        needed = post_order([op])
-        between = [each for each in self.inlined if each in needed and before in post_order([each])]
-        buffers = [each.outputs[0].buffer for each in (before, *between)]
-        return all(
-            [*map(id, load.indices[self.rank :])] == [*map(id, self.row_axes(reader))]
-            for reader in (op, *between)
-            for load in body_loads(reader.body)
-            if load.buffer in buffers
-        )
+_LINE = 64
+"""The bytes of a cache line."""
 
 
 @dataclass(frozen=True)
@@ -108,87 +60,12 @@ class RowGenerator:
         return TensorSpace(tuple(tensors), rows_of(tensors), declare, schedule)
 
 
-# Analysis ------------------------------------------------------------------------------------------------------------
-
-
-def rows_of(tensors: Sequence[Tensor]) -> Rows:
-    """Find the rows of a computation. Raises what `RowGenerator` raises."""
-    ops = [op for op in post_order([tensor.op for tensor in tensors]) if isinstance(op, ComputeOp)]
-    made = {tensor.buffer: op for op in ops for tensor in op.outputs}
-    if any(type(op) is not ComputeOp or len(op.outputs) > 1 for op in ops):
-        raise TemplateError("rows: there are scans, statements or operations of several outputs; use space='sketch'")
-    outputs = [tensor.name for tensor in tensors if tensor.buffer in made]
-    if len(outputs) != 1:
-        raise TemplateError(f"rows: {', '.join(outputs) or 'nothing'} is computed; give one output")
-    out = made[next(tensor.buffer for tensor in tensors if tensor.name == outputs[0])]
-    if all(op.reduce is None for op in ops):
-        raise TemplateError("rows: nothing is reduced; elements do not need rows")
-    rank = _rank(ops, out, made)
-    if rank < 1:
-        raise TemplateError("rows: a row of the output needs several rows of a stage; use space='sketch'")
-    for op in ops:
-        _check_reduction(op, rank)
-    stages = tuple(op for op in ops if op is not out)
-    inlined = {op for op in stages if op.reduce is None and (_is_cheap(op, rank) or _is_read_once(op, ops))}
-    return Rows(out, stages, frozenset(inlined), rank)
-
-
-def _rank(ops: Sequence[ComputeOp], out: ComputeOp, made: Mapping[Buffer, ComputeOp]) -> int:
-    """Count the leading axes of which each stage needs the same index of every other one."""
-    rank = len(out.axis) - (out.reduce is None)
-    for op in ops:
-        for load in body_loads(op.body):
-            if load.buffer in made:
-                pairs = zip(load.indices, op.axis, load.buffer.shape, strict=False)
-                same = [extent == axis.extent and (index is axis or extent == 1) for index, axis, extent in pairs]
-                rank = min(rank, [*same, False].index(False))
-    return rank
-
-
-def _check_reduction(op: ComputeOp, rank: int) -> None:
-    """Check that a reduction is one of rows, along the last axis of the operands; raise TemplateError for others."""
-    if op.reduce is None:
-        return
-    last = op.reduce_axis[-1]
-    along = [load for load in body_loads(op.body) if any(linear(index).coefficient(last) for index in load.indices)]
-    neighbours = [[linear(index).coefficient(last) for index in load.indices] for load in along]
-    steps = [linear(load.indices[-1]).coefficient(axis) for load in along for axis in op.axis]
-    if (
-        op.reduce.reducer.name not in ("sum", "prod", "max", "min")
-        or math.prod(axis.extent for axis in op.axis[rank:]) > 1
-        or not along
-        or any(found[-1] != 1 or any(found[:-1]) for found in neighbours)
-        or any(0 < step < last.extent for step in steps)  # windows that overlap
-    ):
-        raise TemplateError(f"rows: {op.name} reduces no rows along their last axis; use space='sketch'")
-
-
-def _is_cheap(op: ComputeOp, rank: int) -> bool:
-    """Decide if a stage has elements of rows that take no slow function to compute again."""
-    return not _has_slow_calls(op) and math.prod(axis.extent for axis in op.axis[rank:]) > 1
-
-
-def _has_slow_calls(op: ComputeOp) -> bool:
-    parts = (part for whole in body_parts(op.body) for part in walk(whole))
-    return any(isinstance(part, Call) and part.name in SLOW for part in parts)
-
-
-def _is_read_once(op: ComputeOp, ops: Sequence[ComputeOp]) -> bool:
-    """Decide if a single access of a single reduction reads a stage, each element of a row once."""
-    made = op.outputs[0].buffer
-    readers = [other for other in ops for load in body_loads(other.body) if load.buffer is made]
-    if len(readers) != 1 or readers[0].reduce is None:
-        return False
-    reader = readers[0]
-    return math.prod(op.outputs[0].shape) == math.prod(axis.extent for axis in (*reader.axis, *reader.reduce_axis))
-
-
 # Space ---------------------------------------------------------------------------------------------------------------
 
 
 def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
     """Declare the knobs: rows at a time, and the vectors of a step of reductions and of other stages."""
-    counts = _row_counts(found)
+    counts = _row_counts(cfg, found)
     if _is_streamed(cfg, found, found.out.outputs[0]):
         cfg.prefer_first()  # few rows: single ones are prefetched
     cfg.define_knob("rows", counts)
@@ -196,9 +73,10 @@ def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
     for name in "reduce_vectors", "map_vectors":
         ops = [op for op in found.stored if _vectors_of(op, found) == name and found.row(op) > 1]
         most = -(-max(map(found.row, ops), default=1) // lanes)
-        is_plain = name == "map_vectors" and not any(_is_slow(found, op) for op in ops)
+        is_plain = name == "map_vectors" and not any(is_slow(found, op) for op in ops)
         best: tuple[int, ...] = _VECTORS if is_plain or most <= max(_VECTORS) else _IN_TURNS
-        if name == "map_vectors" and _goes_around_caches(cfg, found):  # the rest of a row does not
+        is_direct = _goes_around_caches(cfg, found) and not _is_gathered(cfg, found)
+        if name == "map_vectors" and is_direct:  # the rest of a row does not go around
             best = tuple(sorted(best, key=lambda count: _ordinary_stores(found.row(found.out), count * lanes)))
         cfg.define_knob(name, list(dict.fromkeys(min(count, most) for count in best)))
     threads.declare(cfg, count_flop(found.out.outputs))
@@ -214,11 +92,12 @@ def _vectors_of(op: ComputeOp, found: Rows) -> str:
     return "map_vectors" if op.reduce is None or op in found.taken else "reduce_vectors"
 
 
-def _row_counts(found: Rows) -> list[int]:
+def _row_counts(cfg: pb.TemplateConfig, found: Rows) -> list[int]:
     """Return the numbers of rows whose bytes hide latency and fit the closest cache, or the nearest."""
-    widest = max(found.row(op) * nbytes(op.outputs[0].dtype) for op in found.stored)
-    enough, most = _BYTES
+    (enough, most), widest = _BYTES, _widest(found)
     there = found.out.axis[found.rank - 1].extent
+    if _is_gathered(cfg, found):
+        return _gathered_counts(cfg, found)
     counts = [n for n in _ROWS if enough <= n * widest <= most and n <= there]
     few = [n for n in _ROWS if n <= there and n * widest < enough]
     return counts or few[-1:] or [1]
@@ -237,25 +116,58 @@ def schedule(cfg: pb.TemplateConfig, found: Rows) -> te.TESchedule:
     s = te.create_schedule(found.out)
     for op in found.inlined:
         s[op].compute_inline()
-    place = _schedule_rows(cfg, s[found.out], found)
-    loops: dict[ComputeOp, te.IterVar] = {}
-    for op in found.stored:
-        if op is not found.out:
-            s[op].compute_at(s[found.out], place)
-        blocks = _schedule_row(cfg, s[op], found)
-        if blocks is not None:
-            loops[op] = blocks
+    if _is_gathered(cfg, found):
+        _schedule_gathered(cfg, s, found)
+        return s
+    out = s[found.out]
+    place = _schedule_rows(cfg, out, found)
+    loops = _schedule_stages(cfg, found, {op: s[op] for op in found.stored}, out, place)
     kept = _kept_in_output(cfg, found)
     if found.out in loops and _goes_around_caches(cfg, found):
-        s[found.out].pragma(loops[found.out], "nontemporal")
+        out.pragma(loops[found.out], "nontemporal")
     if kept is not None:
-        s[kept].store_in(s[found.out])
+        s[kept].store_in(out)
+    if cfg["rows"].val == 1 and found.out in loops:
+        _prefetch(cfg, out, found, place, loops)
+    return s
+
+
+def _schedule_gathered(cfg: pb.TemplateConfig, s: te.TESchedule, found: Rows) -> None:
+    """Compute some rows in a buffer, and copy them around the caches as one.
+
+    A pass that computes slow functions fetches the next rows; others are too short for that.
+    """
+    made = s[s.cache_write(found.out.outputs[0])]
+    out = s[found.out.outputs[0]]
+    place, *inside = _schedule_rows(cfg, out, found), *out.leaf_iter_vars[1:]
+    lines, elements = out.split(out.fuse(*inside), factor=_LINE // nbytes(out.op.outputs[0].dtype))
+    out.vectorize(elements)
+    out.pragma(lines, "nontemporal")
+    stages = {op: made if op is found.out else s[op] for op in found.stored}
+    loops = _schedule_stages(cfg, found, stages, out, place)
+    if found.out in loops:
+        made.pragma(loops[found.out], "loop_partition_hint")  # no room for whole vectors between rows
+    slow = [loops[op] for op in found.stored if op in loops and is_slow(found, op)]
+    for tensor in _streamed(cfg, found):
+        if slow:
+            out.prefetch(tensor, place, 1, among=slow[-1])
+
+
+def _schedule_stages(
+    cfg: pb.TemplateConfig, found: Rows, stages: Mapping[ComputeOp, te.Stage], out: te.Stage, place: te.IterVar
+) -> dict[ComputeOp, te.IterVar]:
+    """Compute rows of all stages inside a loop of the output's; return the loops over their blocks of vectors."""
+    loops: dict[ComputeOp, te.IterVar] = {}
+    for op, stage in stages.items():
+        if stage is not out:
+            stage.compute_at(out, place)
+        blocks = _schedule_row(cfg, stage, op, found)
+        if blocks is not None:
+            loops[op] = blocks
     for op, before in found.taken.items():
         if op in loops:
-            s[op].merge(loops[op], s[before], loops[before])
-    if cfg["rows"].val == 1 and found.out in loops:
-        _prefetch(cfg, s[found.out], found, place, loops)
-    return s
+            stages[op].merge(loops[op], stages[before], loops[before])
+    return loops
 
 
 def _kept_in_output(cfg: pb.TemplateConfig, found: Rows) -> ComputeOp | None:
@@ -265,7 +177,7 @@ def _kept_in_output(cfg: pb.TemplateConfig, found: Rows) -> ComputeOp | None:
     twice under a mask. With AVX2 it is also better for longer rows if three of them fit: exponentials take so long
     that the lines of the output are fetched meanwhile.
     """
-    row, nearest = found.row(found.out) * nbytes(found.out.outputs[0].dtype), cfg.target.caches.l1
+    row, nearest = _row_bytes(found), cfg.target.caches.l1
     if found.out.reduce is not None or not _BYTES[0] // 2 <= row < nearest or _goes_around_caches(cfg, found):
         return None
     if 2 * _BYTES[0] <= row <= nearest // 3 and lanes_of(cfg.target, "float32") < 16:
@@ -287,12 +199,37 @@ def _goes_around_caches(cfg: pb.TemplateConfig, found: Rows) -> bool:
     take as long to compute as to write lose more by that than they gain. An Emerald Rapids writes through its caches so
     slowly that rows of some lines gain. Such processors are recognized by a second cache above 1 MiB, which no Zen has.
     """
-    out, caches = found.out.outputs[0], cfg.target.caches
-    row = found.row(found.out) * nbytes(out.dtype)
-    is_slow = any(_is_slow(found, op) for op in found.stored if found.row(op) > 1)
-    least = _BYTES[1] if is_slow else 2 * _BYTES[0]
-    is_long = row >= (_BYTES[0] // 2 if caches.l2 > _LARGE else least)
-    return is_long and found.out.reduce is None and not caches.hold(out.buffer.nbytes)
+    if found.out.reduce is not None or cfg.target.caches.hold(found.out.outputs[0].buffer.nbytes):
+        return False
+    has_functions = any(is_slow(found, op) for op in found.stored if found.row(op) > 1)
+    least = _BYTES[1] if has_functions else 2 * _BYTES[0]
+    is_long = _row_bytes(found) >= (_BYTES[0] // 2 if _writes_slowly(cfg) else least)
+    return is_long or bool(_gathered_counts(cfg, found))
+
+
+def _writes_slowly(cfg: pb.TemplateConfig) -> bool:
+    """Decide if a processor writes slowly through its caches."""
+    return cfg.target.caches.l2 > _LARGE
+
+
+def _is_gathered(cfg: pb.TemplateConfig, found: Rows) -> bool:
+    """Decide if rows go around the caches some at a time, through a buffer.
+
+    They are too short for memory to take one while the next is computed, and most lines at their ends are shared. Lines
+    of the buffer begin elsewhere than the vectors that were stored there, for which a load has to wait until they are
+    in the cache; in a buffer of some rows, they soon are.
+    """
+    return _goes_around_caches(cfg, found) and bool(_gathered_counts(cfg, found))
+
+
+def _gathered_counts(cfg: pb.TemplateConfig, found: Rows) -> list[int]:
+    """Return the numbers of short rows that may be written as one, the best first."""
+    row, there = _row_bytes(found), found.out.axis[found.rank - 1].extent
+    if not _writes_slowly(cfg) or row >= _GATHERED:
+        return []
+    (enough, most), widest = _BYTES, _widest(found)
+    counts = [n for n in _ROWS if 1 < n <= there and enough <= n * row and n * widest <= most]
+    return sorted(counts, key=lambda n: n < _TOGETHER)
 
 
 def _prefetch(
@@ -302,19 +239,29 @@ def _prefetch(
 
     The pass that takes longest fetches: one that computes slow functions fetches the next row and the lines of the
     output, unless the rows of all stages evict these lines from the closest cache before they are written. Where no
-    pass computes slow functions, the next row is read while this one is written. Blocks of several short rows gain
-    nothing: the hardware sees one stream.
+    pass computes slow functions, the next row is read while this one is written. Blocks of several short rows with
+    ordinary stores gain nothing: the hardware sees one stream.
     """
     fetching = _fetching_pass(found, loops)
-    is_slow = _is_slow(found, fetching)
+    takes_long = is_slow(found, fetching)
     for tensor in _streamed(cfg, found):
-        out.prefetch(tensor, place, 1, among=loops[fetching if is_slow else _reading_pass(cfg, found, loops)])
+        out.prefetch(tensor, place, 1, among=loops[fetching if takes_long else _reading_pass(cfg, found, loops)])
     is_read_first = found.out.reduce is None and not _goes_around_caches(cfg, found)
     if not is_read_first or not _is_streamed(cfg, found, found.out.outputs[0]):
         return
     makes_output = _kept_in_output(cfg, found) is fetching
-    if not is_slow or (not makes_output and _bytes_made(found) < cfg.target.caches.l1):
+    if not takes_long or (not makes_output and _bytes_made(found) < cfg.target.caches.l1):
         out.prefetch(found.out.outputs[0], place, 0, among=loops[fetching])
+
+
+def _widest(found: Rows) -> int:
+    """Count the bytes of the longest row of a stage."""
+    return max(found.row(op) * nbytes(op.outputs[0].dtype) for op in found.stored)
+
+
+def _row_bytes(found: Rows) -> int:
+    """Count the bytes of a row of the output."""
+    return found.row(found.out) * nbytes(found.out.outputs[0].dtype)
 
 
 def _bytes_made(found: Rows) -> int:
@@ -330,8 +277,8 @@ def _fetching_pass(found: Rows, loops: Mapping[ComputeOp, te.IterVar]) -> Comput
     So they would in a pass over a row much shorter than the output's.
     """
     before = [op for op in found.stages if op in loops and 2 * found.row(op) >= found.row(found.out)]
-    slow = [op for op in before if _is_slow(found, op)]
-    row = found.row(found.out) * nbytes(found.out.outputs[0].dtype)
+    slow = [op for op in before if is_slow(found, op)]
+    row = _row_bytes(found)
     if slow or not before:
         return [found.out, *slow][-1]
     if row > _BYTES[1]:
@@ -345,16 +292,10 @@ def _reading_pass(cfg: pb.TemplateConfig, found: Rows, loops: Mapping[ComputeOp,
     Lines on their way around the caches need the same buffers as lines that are fetched. So for rows of 8 KB or more
     that the closest cache holds, it is the pass before, unless the row has only one.
     """
-    row = found.row(found.out) * nbytes(found.out.outputs[0].dtype)
+    row = _row_bytes(found)
     before = [op for op in found.stages if op in loops]
     is_long = _BYTES[1] <= row < cfg.target.caches.l1 and _goes_around_caches(cfg, found)
     return before[-1] if is_long and len(before) > 1 else found.out
-
-
-def _is_slow(found: Rows, op: ComputeOp) -> bool:
-    """Decide if a stage, or one that is computed where it reads it, computes slow functions."""
-    inside = (tensor.op for tensor in op.inputs)
-    return _has_slow_calls(op) or any(_is_slow(found, each) for each in inside if each in found.inlined)
 
 
 def _streamed(cfg: pb.TemplateConfig, found: Rows) -> Iterator[Tensor]:
@@ -383,18 +324,17 @@ def _schedule_rows(cfg: pb.TemplateConfig, out: te.Stage, found: Rows) -> te.Ite
     return place
 
 
-def _schedule_row(cfg: pb.TemplateConfig, stage: te.Stage, found: Rows) -> te.IterVar | None:
-    """Let a stage's last loop run along vectors; return the loop over their blocks, if there is one.
+def _schedule_row(cfg: pb.TemplateConfig, stage: te.Stage, op: ComputeOp, found: Rows) -> te.IterVar | None:
+    """Let the last loop of an operation's stage run along vectors; return the loop over their blocks, if there is one.
 
     A stage of one element for each row stays as it is.
     """
-    op = stage.op
     if found.row(op) == 1:
         return None
-    last = found.row_axes(op)[-1]
+    last = stage.op.axis[-1] if op.reduce is None else op.reduce_axis[-1]
     lanes = _lanes(cfg, found)
     width = lanes * min(cfg[_vectors_of(op, found)].val, -(-last.extent // lanes))
-    if last.extent <= lanes:
+    if last.extent <= (lanes if stage.op is op else width):  # gathered rows have no room between them
         stage.vectorize(last)
         return None
     blocks, inside = stage.split(last, factor=width)

@@ -127,7 +127,7 @@ def _undisturbed(times: NDArray[Any]) -> float:
 
 
 def _with_limits(work: NodeWork, target: Target) -> NodeWork:
-    size = size_class(work.least.read + work.least.written, target.num_cores)
+    size = size_class(work.least.read + work.least.written, target, target.num_cores)
     return replace(work, least=replace(work.least, roofline=_roofline(work.dtype, size, target)))
 
 

@@ -37,7 +37,7 @@ from pegbox.task.implementations import ALL, ImplementationNames, implementation
 from pegbox.task.speed_text import bytes_of
 from pegbox.task.template import Template
 from pegbox.task.template_run import check_result, run_template
-from pegbox.task.workload import generated_template, template_of
+from pegbox.task.workload import GeneratedTemplate, SpaceGenerator, generated_template, template_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -336,6 +336,20 @@ class Task:
             PluginError: one takes other arguments than the task.
         """
         return implementations_of(self, names)
+
+    def with_space(self, space: str | SpaceGenerator) -> Task:
+        """Return the task of the same computation whose space a generator derives, without the template's schedule.
+
+        Args:
+            space: the name of a space generator, such as "sketch" or "rows", with its options, or the generator itself.
+
+        Raises:
+            UnknownName: there is no generator of that name.
+            TemplateError: it has no schedule for the computation.
+        """
+        if isinstance(self.template, GeneratedTemplate):
+            return create_task(self.template.workload, self.args, self.kwargs, space=space, target=self.target)
+        return create_task(self.plain_tensors, space=space, target=self.target)
 
     @property
     def symbol(self) -> str:

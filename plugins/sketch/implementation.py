@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegbox.task import GeneratedTemplate, Task, create_task
+from pegbox.task import Task
 
 
 def sketch(task: Task) -> Task:
@@ -11,6 +11,4 @@ def sketch(task: Task) -> Task:
     Raises:
         TemplateError: there are no sketches of the computation.
     """
-    if isinstance(task.template, GeneratedTemplate):
-        return create_task(task.template.workload, task.args, task.kwargs, space="sketch", target=task.target)
-    return create_task(task.plain_tensors, space="sketch", target=task.target)
+    return task.with_space("sketch")

@@ -13,21 +13,21 @@ TASK = ("matmul", 8, 4, 16, "--target", "llvm -num-cores 1")
 
 @pytest.fixture(autouse=True)
 def _rows() -> Iterator[None]:
-    with registered(rows=by_rows):
+    with registered(by_rows=by_rows):
         yield
 
 
 def test_tune_and_build_use_the_best_of_the_implementations(pegbox: Callable[..., Any]) -> None:
-    both = (*TASK, "--implementations", "matmul,rows")
+    both = (*TASK, "--implementations", "matmul,by_rows")
     ran = pegbox("tune", *both, "--trials", 12, "--tuner", "random", "--records", "both.jsonl", "--quiet")
     assert ran.code == 0
     assert "implementation: " in ran.out
     assert "matmul " in ran.out
-    assert "rows " in ran.out
+    assert "by_rows " in ran.out
     built = pegbox("build", *both, "--records", "both.jsonl", "--out", "kernel.o")
     assert built.code == 0
     won = ran.out.partition("implementation: ")[2].partition(";")[0]
-    assert f"implementation: {rows.name if won == 'rows' else won}" in built.out
+    assert f"implementation: {rows.name if won == 'by_rows' else won}" in built.out
     best = pegbox("best", "both.jsonl")
     assert "matmul(" in best.out
     assert f"{rows.name}(" in best.out

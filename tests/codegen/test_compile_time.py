@@ -12,7 +12,7 @@ import plain_code
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lowered_programs import ONE_CORE, SERIAL, UNROLLED, VECTORIZED, WIDE, function, get, loop, put
+from lowered_programs import ONE_CORE, SERIAL, UNROLLED, VECTORIZED, WIDE, check, function, get, loop, put
 
 import pegbox as pb
 from pegbox import te
@@ -190,6 +190,22 @@ def test_too_many_divisions_of_vectors_in_a_row_are_refused(dtype: str, divisor:
     with pytest.raises(CompileError, match=r"instructions in a row .*i \(512\).*unroll fewer"):
         remainders(dtype, 512, divisor)
     assert translated(remainders(dtype, 16, divisor))
+
+
+@pytest.mark.parametrize("columns", [300, 1100, 2500])
+def test_a_row_of_many_divisions_is_computed_in_shorter_blocks(columns: int) -> None:
+    """Sixteen vectors of 64 lanes with divisions of 64 bits would be too long."""
+    a, c = Buffer("a", (columns,), "uint8"), Buffer("c", (3, columns), "uint8")
+
+    def row(i: Expr) -> Stmt:
+        def element(j: Expr) -> Stmt:
+            return put(c, i, j, get(a, (i + j * j) % columns) + get(a, (i + j * j) // 7 % columns))
+
+        return loop("j", columns, element, VECTORIZED)
+
+    func = function([a, c], [c], loop("i", 3, row, SERIAL))
+    assert emit(func, WIDE).longest_block < 256
+    check(func)
 
 
 @pytest.mark.parametrize(("dtype", "divisor"), [("int64", 8), ("uint64", 8), ("int32", 9), ("int8", 9)])

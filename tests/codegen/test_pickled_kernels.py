@@ -17,7 +17,7 @@ from processors import on_this_machine
 
 import pegbox as pb
 from pegbox import te, tir
-from pegbox.codegen import Target
+from pegbox.codegen import Target, load_library, write_shared_library
 from pegbox.codegen.targets import host
 from pegbox.codegen.targets.features import check_processor
 from pegbox.errors import ArgumentError, TargetError
@@ -105,7 +105,7 @@ def test_another_processor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "cpu_name", lambda: "haswell")
     with pytest.raises(TargetError, match=r"pickled kernel main was built for skylake-avx512, and .* lacks .*avx512"):
         pickle.loads(data)
-    with pytest.raises(TargetError, match="pickled kernel main was built for skylake-avx512"):
+    with pytest.raises(TargetError, match="main was built for skylake-avx512"):
         sized(VALUES, np.empty_like(VALUES))
 
 
@@ -125,6 +125,46 @@ def test_instructions_that_llvm_chooses_by_itself_are_missed(
     monkeypatch.setattr(host, "cpu_flags", lambda: tuple({*FLAGS} - {flag}))
     with pytest.raises(TargetError, match=f"it was built for {cpu}, .*{flag.replace('_', '')}"):
         check_processor(target, "it")
+
+
+def test_options_of_mattr_are_no_missing_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "cpu_name", lambda: "haswell")
+    monkeypatch.setattr(host, "architecture", lambda: "x86_64")
+    monkeypatch.setattr(host, "cpu_flags", lambda: (*FLAGS, "bmi2", "pni"))
+    check_processor(Target("llvm -mcpu=x86-64 -mattr=+bmi2,+sse3,+prefer-256-bit,+sse-unaligned-mem"), "it")
+    with pytest.raises(TargetError, match=r"lacks some of its instructions \(bmi\)"):
+        check_processor(Target("llvm -mcpu=x86-64 -mattr=+bmi,+bmi2"), "it")
+
+
+def test_all_features_of_this_machine_are_there() -> None:
+    check_processor(Target("llvm -num-cores 1"), "it")
+    check_processor(Target("llvm -num-cores 1").explicit, "it")
+
+
+def test_another_processor_is_refused_in_the_process_that_built_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The instruction that this processor lacks would end the process; the code can be read and exported."""
+    if host.architecture() != "x86_64":
+        pytest.skip("builds for x86")
+    target = "llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=skylake-avx512 -num-cores 1"
+    monkeypatch.setattr(host, "cpu_flags", lambda: ("avx", "avx2", "f16c", "fma", "sse4_1", "sse4_2", "ssse3"))
+    monkeypatch.setattr(host, "cpu_name", lambda: "haswell")
+    check(built("llvm -mcpu=haswell -num-cores 1"))
+    kernel = built(target)
+    assert "zmm" in kernel.source("asm")
+    kernels = [kernel]
+    if shutil.which("cc"):
+        write_shared_library(kernel.programs, tmp_path / "wide.so")
+        kernels.append(load_library(tmp_path / "wide.so")["main"])
+    for refused in kernels:
+        for call in (
+            lambda k: k(VALUES, np.empty_like(VALUES)),
+            lambda k: k(VALUES, out=np.empty_like(VALUES)),
+            lambda k: k.time_ns([VALUES, np.empty_like(VALUES)]),
+        ):
+            with pytest.raises(TargetError, match=r"main was built for skylake-avx512, and .* lacks .*avx512"):
+                call(refused)
 
 
 def test_kernels_of_other_forms_travel() -> None:

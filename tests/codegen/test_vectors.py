@@ -71,6 +71,19 @@ def test_every_second_element_needs_no_gather() -> None:
     assert "gather" not in text
 
 
+@pytest.mark.optimizer
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("divisor", [2, 3, 4])
+def test_doubled_bytes_that_several_lanes_share_compile(divisor: int, dtype: str) -> None:
+    """LLVM 22 never ends for the sum of 64 such bytes with themselves (docs/llvm-defects.md)."""
+    a, c = Buffer("A", (256,), dtype), Buffer("C", (256,), dtype)
+    func = function(
+        [a, c], [c], loop("i", 256, lambda i: put(c, i, get(a, i // divisor) * const(2, dtype)), VECTORIZED)
+    )
+    assert "zmm" in assembly(emit(func, target_of("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v4")))
+    check(func)
+
+
 def in_groups(lanes: int, inner: int, *, size: int) -> Function:
     """c[p · lanes + i] += a[p · lanes + i // inner · inner + k] for each k < inner, i vectorized."""
     a, c = Buffer("a", (size,)), Buffer("c", (size // lanes * lanes,))

@@ -54,6 +54,20 @@ def test_whole_tiles_may_reach_beyond_the_tensor_while_they_are_small() -> None:
     assert allocated(through("compact", s, [a, d]))["C"] == (12,)
 
 
+def test_a_loop_that_is_cut_for_its_tail_needs_no_room_beyond_the_tensor() -> None:
+    a, b = te.placeholder((6, 10), name="A"), te.placeholder((10,), name="B")
+    c = te.compute((6, 10), lambda i, j: a[i, j] + b[j], "C")
+    d = te.compute((6, 10), lambda i, j: c[i, j] - 1, "D")
+    s = te.create_schedule(d.op)
+    io, ii = s[d].split(s[d].op.axis[0], factor=4)
+    s[d].fuse(ii, s[d].op.axis[1])
+    s[c].compute_at(s[d], io)
+    jo, _ = s[c].split(s[c].op.axis[1], factor=4)
+    s[c].pragma(jo, "loop_partition_hint")
+    assert allocated(through("compact", s, [a, b, d]))["C"] == (4, 10)
+    check_values(s, [a, b, d])
+
+
 def test_large_buffers_do_not_grow_much() -> None:
     n = 40_000
     a, _, c = two_stages(n)

@@ -37,6 +37,7 @@ from pegbox.measure.machine.heap import kept_heap
 from pegbox.measure.trial.bench import Bench
 from pegbox.measure.trial.check import Tolerance
 from pegbox.measure.trial.trial import CandidateArrays
+from pegbox.plugins.runners import local
 from pegbox.task.task import create_task
 from pegbox.workers.affinity import confined
 
@@ -250,10 +251,25 @@ def test_a_folder_that_cannot_be_written_to_fails_nothing(tmp_path: Path, monkey
 
 
 def test_sizes_are_powers_of_four_no_larger_than_the_share() -> None:
-    assert size_class(1.0, 1) == LEAST_BYTES
-    assert size_class(4 * LEAST_BYTES, 1) == 4 * LEAST_BYTES
-    assert size_class(16 * LEAST_BYTES - 1, 1) == 4 * LEAST_BYTES
-    assert size_class(16 * LEAST_BYTES, 4) == 4 * LEAST_BYTES
+    target = Target("llvm -num-cores 4 -caches=256,2048,0")
+    assert size_class(1.0, target, 1) == LEAST_BYTES
+    assert size_class(4 * LEAST_BYTES, target, 1) == 4 * LEAST_BYTES
+    assert size_class(16 * LEAST_BYTES - 1, target, 1) == 4 * LEAST_BYTES
+    assert size_class(16 * LEAST_BYTES, target, 4) == 4 * LEAST_BYTES
+
+
+@pytest.mark.parametrize(
+    ("kilobytes", "measured"),
+    [
+        (40, 16), (48, 16), (49, 64), (64, 64), (300, 256), (1024, 1024), (2048, 1024), (2049, 4096), (4095, 4096),
+        (5000, 4096), (20_000, 16_384), (90_000, 65_536), (120_000, 131_072), (10_000_000, 131_072),
+    ],
+)  # fmt: skip
+def test_memory_is_measured_beyond_the_caches_that_a_share_exceeds(kilobytes: int, measured: int) -> None:
+    target = Target("llvm -num-cores 1 -caches=48,2048,98304")
+    found = size_class(kilobytes << 10, target, 1)
+    assert found == measured << 10
+    assert size_class(found, target, 1) == found
 
 
 def test_the_kernels_do_what_they_are_called() -> None:
@@ -313,7 +329,8 @@ def test_numpy_runs_with_one_thread_and_with_all_and_the_faster_counts(
     assert threads == tried
 
 
-def test_a_measurer_asks_the_process_that_runs_candidates(cache: Path) -> None:
+def test_a_measurer_asks_the_process_that_runs_candidates(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "_BASELINE_SECONDS", 100.0)  # on a busy machine, NumPy's import alone takes some
     task = create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
     with LocalMeasurer(task) as measurer:
         found = measurer.baseline(1.0)

@@ -19,13 +19,13 @@ from pegbox.store import TuningStore
 TARGET = "llvm -num-cores 1"
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 B = np.arange(20, dtype=np.float32).reshape(4, 5)
-BOTH = ["matmul", "rows"]
+BOTH = ["matmul", "by_rows"]
 QUICK = {"tuner": "random", "progress": False, "measure_options": {"repeats": 1, "min_repeat_ms": 0.1}}
 
 
 @pytest.fixture(autouse=True)
 def _rows() -> Iterator[None]:
-    with registered(rows=by_rows):
+    with registered(by_rows=by_rows):
         yield
 
 
@@ -85,7 +85,7 @@ def test_operands_are_packed_for_the_implementation_in_use(names: list[str]) -> 
 
 def test_records_in_effect_decide(product: Operator) -> None:
     plain = pb.create_task("matmul", (3, 4, 5), target=TARGET)
-    rows = plain.with_implementations(["rows"]).first
+    rows = plain.with_implementations(["by_rows"]).first
     record = Record.of(rows, rows.space.get(1), Ok((1e-3,)))
     with pb.apply_history_best([record]):
         found = product.implementation(A, B)
@@ -110,4 +110,4 @@ def test_bad_names_are_refused() -> None:
 
 def test_an_operator_with_implementations_is_pickled(product: Operator) -> None:
     copied: Operator = pickle.loads(pickle.dumps(product))
-    assert copied._library.implementations == ("matmul", "rows")
+    assert copied._library.implementations == ("matmul", "by_rows")

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pegbox.errors import ScheduleError
@@ -190,3 +191,31 @@ def test_what_means_nothing_here_changes_nothing(programs: Any) -> None:
     sch.remove_rv(sch.get_loop("C", 0))
     assert sch.func is before
     assert sch.func_working_on == "main"
+
+
+@pytest.mark.parametrize(
+    "value", [np.array(4), np.uint8(4), np.array([4])[0], np.ma.array(4)], ids=["array", "uint8", "int64", "masked"]
+)
+def test_numbers_of_numpy_are_recorded_as_pythons(programs: Any, value: Any) -> None:
+    sch = Schedule(programs.matmul_relu()[0])
+    sch.split(sch.get_loop("C", 0), [None, value])
+    sch.annotate(sch.get_loop("C", 0), "note", value)
+    assert [step.args[-1] for step in sch.steps] == [(None, 4), 4]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.datetime64(4, "ns"), np.timedelta64(4, "ns"), np.array(4, "m8[ns]"), np.zeros((), "i4,i4")[()],
+        np.zeros(2, "i4,i4"), np.bytes_(b"\\4"), np.void(b"\\4"), np.poly1d([4]), np.ones(2).flat, np.add, np.ma.masked,
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_values_of_numpy_that_are_no_numbers_are_refused(programs: Any, value: Any) -> None:
+    sch = Schedule(programs.matmul_relu()[0])
+    for split in (lambda: sch.split(sch.get_loop("C", 0), value), lambda: sch.split(sch.get_loop("C", 0), [4, value])):
+        with pytest.raises(ScheduleError):
+            split()
+    with pytest.raises(ScheduleError):
+        sch.annotate(sch.get_loop("C", 0), "note", value)
+    assert not sch.steps

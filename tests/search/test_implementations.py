@@ -28,7 +28,7 @@ QUICK = {"tuner": "random", "progress": False, "measure_options": {"repeats": 1,
 
 @pytest.fixture(autouse=True)
 def _rows() -> Iterator[None]:
-    with registered(rows=by_rows):
+    with registered(by_rows=by_rows):
         yield
 
 
@@ -39,7 +39,7 @@ def product() -> Task:
 
 @pytest.fixture
 def group(product: Task) -> TaskGroup:
-    return product.with_implementations(["matmul", "rows"])
+    return product.with_implementations(["matmul", "by_rows"])
 
 
 class Listed:
@@ -107,16 +107,16 @@ def test_a_batch_is_of_one_implementation_and_each_tuner_hears_of_its_own(group:
         (name,) = {group.implementation_of(config) for config in batch}
         seen.append(name)
         tuner.tell(batch, [Ok((1e-3,)) for _ in batch])
-    assert seen[:2] == ["matmul", "rows"]
+    assert seen[:2] == ["matmul", "by_rows"]
     for name, each in tuners.items():
         assert {group.implementation_of(config) for config in each.told} == {name}
-    assert len(tuners["rows"].told) == 3  # its whole space
+    assert len(tuners["by_rows"].told) == 3  # its whole space
     assert tuner.batch_size <= ROUND
 
 
 def test_a_group_whose_spaces_are_exhausted_ends(group: TaskGroup) -> None:
-    small = TaskGroup({"rows": group.tasks["rows"]})
-    tuner = GroupTuner(small, {"rows": Listed(small.first)}, BestOfAllocation())
+    small = TaskGroup({"by_rows": group.tasks["by_rows"]})
+    tuner = GroupTuner(small, {"by_rows": Listed(small.first)}, BestOfAllocation())
     batch = tuner.ask(8)
     tuner.tell(batch, [Ok((1.0,)) for _ in batch])
     assert (len(batch), list(tuner.ask(8))) == (3, [])
@@ -125,7 +125,7 @@ def test_a_group_whose_spaces_are_exhausted_ends(group: TaskGroup) -> None:
 def test_tune_finds_the_fastest_of_all_and_names_it(group: TaskGroup, tmp_path: Path) -> None:
     result = pb.tune(group, trials=12, records=tmp_path / "both.jsonl", store=None, **QUICK)
     assert all(result.by_implementation.values())
-    assert list(result.by_implementation) == ["matmul", "rows"]
+    assert list(result.by_implementation) == ["matmul", "by_rows"]
     assert result.implementation in group.tasks
     assert result.task is group.tasks[result.implementation]
     assert f"implementation: {result.implementation}" in str(result)
@@ -172,7 +172,7 @@ def test_one_that_computes_something_else_is_refused(product: Task) -> None:
 
 
 def test_a_configuration_to_begin_with_may_be_of_any_implementation(group: TaskGroup) -> None:
-    config = group.tasks["rows"].space.get(2)
+    config = group.tasks["by_rows"].space.get(2)
     result = pb.tune(group, trials=3, first=[config], store=None, **QUICK)
     assert result.trials[0].config == config
     other = pb.create_task("conv2d", (1, 4, 4, 4, 4, 1, 1), target=TARGET).space.get(0)
@@ -190,14 +190,14 @@ def test_tuners_are_compared_on_a_group(group: TaskGroup) -> None:
         group, ["random", "ga"], trials=6, seeds=1, start=2, progress=False, measure_options=QUICK["measure_options"]
     )
     assert [len(run.curve) for run in report.runs] == [6, 6]
-    assert "matmul|rows" in str(report)
+    assert "matmul|by_rows" in str(report)
 
 
 def test_a_failure_names_the_implementation_that_it_is_of(product: Task) -> None:
     group = TaskGroup(
-        {name: task.with_accuracy(1e-9) for name, task in product.with_implementations("rows").tasks.items()}
+        {name: task.with_accuracy(1e-9) for name, task in product.with_implementations("by_rows").tasks.items()}
     )
     result = pb.tune(group, trials=2, store=None, **QUICK)
     assert (result.best, result.implementation) == (None, "")
-    assert "its config: rows #" in str(result)
+    assert "its config: by_rows #" in str(result)
     assert "nothing valid was found" in str(result)

@@ -19,7 +19,7 @@ TARGET = "llvm -num-cores 1"
 
 @pytest.fixture(autouse=True)
 def _rows() -> Iterator[None]:
-    with registered(rows=by_rows):
+    with registered(by_rows=by_rows):
         yield
 
 
@@ -31,7 +31,7 @@ def product() -> Task:
 def test_all_implementations_that_fit_are_a_group_with_the_task_first(product: Task) -> None:
     group = product.with_implementations()
     assert next(iter(group.tasks)) == "matmul"
-    assert {"rows", "sketch"} <= set(group.tasks)
+    assert {"by_rows", "sketch"} <= set(group.tasks)
     assert group.first is product
     assert (group.flop, group.target) == (product.flop, product.target)
     assert group.size == sum(task.space.size for task in group.tasks.values())
@@ -45,7 +45,7 @@ def test_every_implementation_computes_what_the_task_computes(product: Task) -> 
 
 def test_names_choose_implementations_and_their_order(product: Task) -> None:
     assert list(product.with_implementations(["sketch", "matmul"]).tasks) == ["sketch", "matmul"]
-    assert list(product.with_implementations("rows").tasks) == ["rows"]
+    assert list(product.with_implementations("by_rows").tasks) == ["by_rows"]
 
 
 def test_an_unknown_name_is_refused_with_near_ones(product: Task) -> None:
@@ -55,16 +55,16 @@ def test_an_unknown_name_is_refused_with_near_ones(product: Task) -> None:
 
 def test_one_that_does_not_fit_is_left_out_or_refused_with_its_reason() -> None:
     product = pb.create_task("matmul", (8, 4, 16), {"dtype": "float64"}, target=TARGET)
-    assert "rows" not in product.with_implementations().tasks
-    with pytest.raises(ArgumentError, match=r"'rows' does not fit Task\(matmul.*: rows of float32 alone"):
-        product.with_implementations(["rows"])
+    assert "by_rows" not in product.with_implementations().tasks
+    with pytest.raises(ArgumentError, match=r"'by_rows' does not fit Task\(matmul.*: rows of float32 alone"):
+        product.with_implementations(["by_rows"])
 
 
 def test_one_of_other_operators_is_left_out_or_refused() -> None:
     batch = pb.create_task("batch_matmul", (2, 8, 4, 16), target=TARGET)
-    assert "rows" not in batch.with_implementations().tasks
-    with pytest.raises(ArgumentError, match="'rows' does not implement Task"):
-        batch.with_implementations(["rows"])
+    assert "by_rows" not in batch.with_implementations().tasks
+    with pytest.raises(ArgumentError, match="'by_rows' does not implement Task"):
+        batch.with_implementations(["by_rows"])
 
 
 def test_one_that_takes_other_arguments_is_a_broken_plugin(product: Task) -> None:
@@ -87,11 +87,11 @@ def test_one_that_fails_stays_alone(product: Task, function: object, message: st
         with pytest.raises(PluginError, match=message):
             product.with_implementations(["broken"])
         with pytest.warns(RuntimeWarning, match=message):
-            assert "rows" in product.with_implementations().tasks
+            assert "by_rows" in product.with_implementations().tasks
 
 
 def test_a_configuration_belongs_to_the_implementation_whose_space_holds_it(product: Task) -> None:
-    group = product.with_implementations(["matmul", "rows"])
+    group = product.with_implementations(["matmul", "by_rows"])
     for name, task in group.tasks.items():
         config = task.space.get(next(task.space.iterate()).index)
         assert group.implementation_of(config) == name
@@ -103,7 +103,7 @@ def test_a_configuration_belongs_to_the_implementation_whose_space_holds_it(prod
 
 
 def test_a_configuration_of_no_implementation_is_refused(product: Task) -> None:
-    group = product.with_implementations(["matmul", "rows"])
+    group = product.with_implementations(["matmul", "by_rows"])
     other = pb.create_task("conv2d", (1, 4, 4, 4, 4, 1, 1), target=TARGET).space.get(0)
     with pytest.raises(ArgumentError, match="of no implementation of TaskGroup"):
         group.task_of(other)
@@ -121,8 +121,8 @@ def test_tasks_that_configurations_cannot_tell_apart_are_refused(product: Task) 
 
 
 def test_a_group_is_pickled(product: Task) -> None:
-    group: TaskGroup = pickle.loads(pickle.dumps(product.with_implementations(["matmul", "rows"])))
-    assert list(group.tasks) == ["matmul", "rows"]
+    group: TaskGroup = pickle.loads(pickle.dumps(product.with_implementations(["matmul", "by_rows"])))
+    assert list(group.tasks) == ["matmul", "by_rows"]
 
 
 def test_a_task_of_packed_weights_has_implementations_that_pack_them_in_their_own_layout() -> None:
@@ -154,3 +154,22 @@ def test_the_wide_reference_is_that_of_the_plain_computation() -> None:
     task = pb.create_task(wrong, (4,), target=TARGET)
     inputs = [np.ones(4, np.float32)]
     assert (task.reference(inputs)[0][0], task.reference(inputs, wide=True)[0][0]) == (2.0, 3.0)
+
+
+def test_a_computation_has_every_space_that_fits_it() -> None:
+    rows = pb.create_task("softmax", (16, 32), space="sketch", target=TARGET).with_implementations()
+    assert list(rows.tasks) == ["softmax@sketch", "rows"]
+    x = np.random.default_rng(0).normal(size=(16, 32)).astype("float32")
+    for task in rows.tasks.values():
+        kernel = pb.build(task, config=0)
+        expected = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+        np.testing.assert_allclose(kernel(x, out=np.empty_like(x)), expected, rtol=1e-5)
+    windows = pb.create_task("max_pool2d", (1, 4, 8, 8, 3, 2, 1), space="sketch", target=TARGET).with_implementations()
+    assert list(windows.tasks) == ["max_pool2d@sketch", "windows"]
+    with pytest.raises(ArgumentError, match=r"'transposition' does not fit .*: transposition: pool is no function"):
+        windows.first.with_implementations("transposition")
+
+
+def test_a_space_that_a_template_has_is_listed_once() -> None:
+    softmax = pb.create_task("softmax", (16, 32), target=TARGET)
+    assert list(softmax.with_implementations().tasks) == ["softmax", "sketch"]

@@ -36,6 +36,10 @@ def arrays_of(task: pb.Task, size: float = 1.0) -> list[Any]:
     return [(rng.standard_normal(a.shape) * size).astype(a.dtype) for a in task.arguments()]
 
 
+def _some(task: pb.Task) -> list[pb.Config]:
+    return [task.space.config(digits) for digits in task.space.sample(4, np.random.default_rng(1))]
+
+
 CASES: list[dict[str, Any]] = [
     {},
     {"n_q": 1, "n_k": 1, "d": 1},
@@ -52,14 +56,15 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.parametrize("caches", ["", " -caches=4,8,64"])
 @pytest.mark.parametrize("given", CASES)
-def test_values_of_some_configurations(given: dict[str, Any]) -> None:
+def test_values_of_some_configurations(given: dict[str, Any], caches: str) -> None:
+    """Check values, also where keys and values are fetched from beyond the second cache."""
     sizes = {"batch": 1, "heads": 2, "n_q": 37, "n_k": 50, "d": 16, **given}
-    task = pb.create_task("attention", kwargs=sizes, target="llvm -num-cores 2")
+    task = pb.create_task("attention", kwargs=sizes, target=f"llvm -num-cores 2{caches}")
     q, k, v, o = arrays_of(task)
     want = softmax_product(q, k, v, causal=sizes.get("causal", False), scale=sizes.get("scale"))
-    some = [task.space.config(digits) for digits in task.space.sample(4, np.random.default_rng(1))]
-    for config in [next(task.space.iterate()), *some]:
+    for config in [next(task.space.iterate()), *_some(task)]:
         o[:] = np.nan
         pb.build(task, config=config)(q, k, v, o)
         error = abs(o - want).max()
@@ -277,6 +282,38 @@ def test_more_rows_share_keys_that_the_second_cache_cannot_hold() -> None:
         return int(config["mr"].val * config["tiles"].val)
 
     assert rows("48,2048,4096") > rows("48,8192,16384")
+
+
+@pytest.mark.parametrize("given", [{}, {"d": 80}, {"layout": "BNHD", "kv_heads": 1}, {"layout": "BN3HD"}])
+@pytest.mark.parametrize("cpu", [AVX2, AVX512])
+def test_scores_fetch_keys_and_values_that_the_second_cache_cannot_hold(cpu: str, given: dict[str, Any]) -> None:
+    sizes = {"batch": 1, "heads": 2, "n_q": 4096, "n_k": 4096, "d": 64, **given}
+    task = pb.create_task("attention", kwargs=sizes, target=f"{cpu} -caches=48,2048,4096")
+    names = {"packed": "V_packed", "plain": "QKV" if "BN3HD" in given.values() else "V"}
+    for way, name in names.items():
+        configs = (config for config in task.space.iterate() if config["values"].val == way)
+        shown = task.show_ir(next(config for config in configs if config["block"].val >= 512))
+        assert "prefetch(address(K_packed[" in shown
+        assert (f"prefetch(address({name}[" in shown) == (name != "QKV")  # which has the queries, too
+        assert "prefetch(address(Q[" not in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "block"),
+    [({"n_q": 1000, "n_k": 1000, "d": 64}, 0), ({"causal": True, "d": 64}, 1024), ({"n_q": 2500, "n_k": 2500}, 96)],
+)
+def test_near_keys_few_panels_and_blocks_that_a_mask_hides_are_not_fetched(given: dict[str, Any], block: int) -> None:
+    sizes = {"batch": 1, "heads": 1, "n_q": 4096, "n_k": 4096, "d": 128, **given}
+    task = pb.create_task("attention", kwargs=sizes, target=f"{AVX512} -caches=48,2048,4096")
+    config = next(config for config in task.space.iterate() if config["block"].val == block)
+    assert "prefetch(" not in task.show_ir(config)
+
+
+def test_panels_that_are_not_made_of_whole_lines_are_not_fetched() -> None:
+    task = pb.create_task("attention", args=(1, 1, 2500, 2500, 96), target=f"{AVX2} -caches=48,1024,4096")
+    configs = [config for config in task.space.iterate() if config["block"].val == 1024 and config["mr"].val == 4]
+    by_width = {config["vectors"].val: task.show_ir(config) for config in configs if config["columns"].val == 2}
+    assert {width: "prefetch(" in shown for width, shown in by_width.items()} == {2: True, 3: False}
 
 
 def test_tiles_are_taller_where_a_core_multiplies_two_wide_vectors_in_a_cycle() -> None:

@@ -17,7 +17,8 @@ from pegbox.codegen.targets.target import target_of
 from pegbox.errors import TemplateError
 from pegbox.graph import Value, make_node, pointwise_node
 from pegbox.model.node_task import implementations_of
-from pegbox.templates.rows import RowGenerator, rows_of
+from pegbox.templates.row_stages import rows_of
+from pegbox.templates.rows import RowGenerator
 
 TARGET = "llvm -mcpu=x86-64-v3 -num-cores 1"
 AVX2 = pytest.param(
@@ -158,12 +159,81 @@ def test_long_rows_that_no_cache_holds_go_around_the_caches(name: str, columns: 
         assert ("!nontemporal" in text) == (is_large and is_around)
 
 
-@pytest.mark.parametrize("columns", [197, 1024])
-@pytest.mark.parametrize("name", ["softmax", "rms_norm"])
-def test_short_rows_go_around_the_caches_where_the_second_one_is_larger(name: str, columns: int) -> None:
+GATHERING = "llvm -caches=48,1025,1 -num-cores 1"
+"""Caches of a processor that writes slowly through them, the second one so small that tests fill it."""
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "counts"),
+    [
+        ("softmax", 197, [4, 8, 2]),
+        ("layer_norm", 64, [4, 8, 16]),
+        ("log_softmax", 17, [16]),
+        ("rms_norm", 10, []),
+        ("softmax", 512, []),
+        ("rms_norm", 1024, []),
+    ],
+)
+def test_short_rows_go_around_the_caches_together_where_the_second_one_is_larger(
+    name: str, columns: int, counts: list[int]
+) -> None:
     task = pb.create_task(name, args=(2**23 // columns, columns), target=f"{TARGET} -caches=48,2048,1")
-    assert "# pragma_nontemporal = True" in task.show_ir(task.space.get(0))
-    assert "!nontemporal" in task.lower(task.space.get(0)).ll
+    configs = list(map(task.space.get, range(task.space.size)))
+    is_around = columns > 10
+    for config in configs:
+        shown = task.show_ir(config)
+        assert ("# pragma_nontemporal = True" in shown) == is_around
+        assert (f"{name}.local = alloc(float32[{config['rows'].val}, {columns}], local)" in shown) == bool(counts)
+        is_read_ahead = re.search(r"for i\S*\.outer .*prefetch\(address\(X\[min\(min\(i\.outer \+ 1", shown, re.DOTALL)
+        assert bool(is_read_ahead) == ("softmax" in name and bool(counts))
+    assert ("!nontemporal" in task.lower(configs[0]).ll) == is_around
+    if counts:
+        assert list(dict.fromkeys(config["rows"].val for config in configs)) == counts
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "columns", "dtype", "error"),
+    [
+        ("softmax", 1403, 197, "float32", 2e-6),
+        ("log_softmax", 16397, 17, "float32", 2e-6),
+        ("layer_norm", 2703, 100, "float32", 1e-5),
+        ("rms_norm", 4101, 64, "float32", 2e-6),
+        ("softmax", 1405, 100, "float64", 1e-13),
+        ("layer_norm", 1402, 387, "float16", 1e-2),
+    ],
+)
+@pytest.mark.parametrize("target", [GATHERING, pytest.param(f"{TARGET} -caches=48,1025,1", marks=AVX2.marks)])
+def test_values_of_rows_that_go_around_the_caches_together(
+    target: str, name: str, rows: int, columns: int, dtype: str, error: float
+) -> None:
+    """Check rows and elements behind the last whole block, in an output that begins anywhere in a line."""
+    task = pb.create_task(name, args=(rows, columns), kwargs={"dtype": dtype}, target=target)
+    rng = np.random.default_rng(0)
+    *inputs, whole = (rng.standard_normal(spec.shape).astype(dtype) for spec in task.arguments())
+    space = np.zeros(whole.size + 64, dtype)
+    for number in 0, task.space.size - 1:
+        config = task.space.get(number)
+        assert f"{name}.local = alloc(" in task.show_ir(config)
+        start = 16 + 3 * number % 16
+        space[:] = 7
+        out = space[start:][: whole.size].reshape(whole.shape)
+        pb.build(task, config=config)(*inputs, out)
+        np.testing.assert_allclose(out.astype("float64"), reference(name, *inputs), atol=error)
+        assert (space[:start] == 7).all()
+        assert (space[start + whole.size :] == 7).all()
+
+
+@pytest.mark.parametrize("lead", [(29, 3, 53), (5, 2803)])
+def test_values_of_short_rows_with_several_leading_axes_that_go_around_the_caches(lead: tuple[int, ...]) -> None:
+    shape = (*lead, 61)
+    task = pb.create_task(scaled_and_masked(*shape), space="rows", target=GATHERING)
+    assert "out.local = alloc(" in task.show_ir(task.space.get(0))
+    rng = np.random.default_rng(1)
+    x, mask = rng.standard_normal(shape).astype("float32"), rng.standard_normal(61).astype("float32")
+    found = np.empty_like(x)
+    pb.build(task, config=task.space.get(0))(x, mask, found)
+    given = (x * np.float32(0.5) + mask).reshape(-1, 61)
+    np.testing.assert_allclose(found.reshape(given.shape), reference("softmax", given), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "layer_norm", "rms_norm"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pegbox.checks import check_instance
 from pegbox.codegen.compiled import ArgSpec
 from pegbox.codegen.emitter import accumulators, nontemporal, placement, unroll, vectorized_loops
 from pegbox.codegen.emitter.frame import Frame
 from pegbox.codegen.emitter.function_text import identifier
-from pegbox.codegen.emitter.module import ModuleText
+from pegbox.codegen.emitter.module import ModuleText, TooLong
 from pegbox.codegen.emitter.parallel import ParallelLoops, bind_pointer
 from pegbox.codegen.emitter.placement import WORKSPACE, Placement
 from pegbox.codegen.emitter.scalar_loops import MOST_BRANCHES, ScalarLoops
@@ -17,7 +19,7 @@ from pegbox.codegen.program import Program
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError, TargetError
 from pegbox.loops.foreign import code_of
-from pegbox.loops.nodes import For, ForKind, Function
+from pegbox.loops.nodes import For, ForKind, Function, Stmt
 from pegbox.loops.visit import executed_stores, walk
 
 
@@ -35,8 +37,27 @@ def emit(func: Function, target: Target) -> Program:
         raise CompileError(f"{func.name}: buffers {names} are not in any Alloc; lower the function first")
     if missing := [buffer.name for buffer in func.outputs if buffer not in func.params]:
         raise CompileError(f"{func.name}: outputs {', '.join(missing)} are not among its parameters")
+    return _in_blocks(name, func, vectorized_loops.privatize(func.body), target, vectorized_loops.BLOCKS)
+
+
+def _in_blocks(name: str, func: Function, body: Stmt, target: Target, blocks: Sequence[int]) -> Program:
+    """Emit the program with wide loops cut into blocks of the first number of vectors that is not too long for LLVM.
+
+    A wide loop alone may take shorter steps. Where it is inside others, the schedule made the code that long.
+    """
+    block, *fewer = blocks
+    bits = target.vector_bits
+    try:
+        return _emitted(name, func, vectorized_loops.strip_mine(body, bits, block), target)
+    except TooLong as error:
+        if not fewer or len(error.loops) > 1 or vectorized_loops.strip_mine(body, bits, fewer[-1]) is body:
+            raise
+    return _in_blocks(name, func, body, target, fewer)
+
+
+def _emitted(name: str, func: Function, blocked: Stmt, target: Target) -> Program:
+    """Emit the program after its vectorized loops were cut into blocks."""
     stores = executed_stores(func.body)
-    blocked = vectorized_loops.strip_mine(vectorized_loops.privatize(func.body), target.vector_bits)
     func = func.with_body(accumulators.expand(blocked))
     extents = [stmt.extent for stmt in walk(func.body) if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL]
     threads = min(target.num_cores, max([1, *extents]))

@@ -180,7 +180,20 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
         second = _load_plain(frame, buffer, terms, start + shift, width)
         picks = tuple(o if o < width else width + o - shift for o in offsets)
     ty = register(buffer.dtype, width)
-    return frame.op(f"shufflevector {ty} {first}, {ty} {second}, <{count} x i32> {int_vector(picks, 32)}")
+    text = frame.op(f"shufflevector {ty} {first}, {ty} {second}, <{count} x i32> {int_vector(picks, 32)}")
+    return text if len({*picks}) == count else _repeated(frame, buffer.dtype, text, count)
+
+
+def _repeated(frame: Frame, dtype: str, text: str, count: int) -> str:
+    """Keep LLVM 22 from moving the sum of a shuffled vector with itself before the shuffle and back, without end.
+
+    It does so for 64 bytes of which some are equal (docs/llvm-defects.md), also for a product with two. The assembly
+    has no instruction.
+    """
+    if dtype not in ("int8", "uint8") or count != 64 or not features.has(frame.module.target, "avx512bw"):
+        return text
+    ty = register(dtype, count)
+    return frame.op(f'call {ty} asm "", "=v,0"({ty} {text})')
 
 
 def _has_whole_vectors(frame: Frame, buffer: Buffer, terms: Terms, count: int) -> bool:

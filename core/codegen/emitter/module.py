@@ -18,6 +18,16 @@ MOST_LOOPS = 512
 """The most loops of a function, copies by unrolling included; LLVM's time grows with the square of their number."""
 
 
+class TooLong(CompileError):
+    """A program is too long for LLVM.
+
+    Attributes:
+        loops: the unrolled and vectorized loops around the place where it got too long.
+    """
+
+    loops: tuple[str, ...] = ()
+
+
 class ModuleText:
     def __init__(self, name: str, target: Target) -> None:
         self.name = name
@@ -85,7 +95,7 @@ class ModuleText:
         """Refuse a function that gets too long for LLVM; `loops` are the unrolled and vectorized ones around.
 
         Raises:
-            CompileError: it does.
+            TooLong: it does.
         """
         if text.in_a_row > MOST_IN_A_ROW:
             excess = f"{MOST_IN_A_ROW} instructions in a row"
@@ -96,10 +106,12 @@ class ModuleText:
         else:
             return
         named = ", ".join(dict.fromkeys(loops)) or "none"
-        raise CompileError(
+        error = TooLong(
             f"{self.name}: unrolling and vectorizing emits more than {excess} (inside the loops {named}), for which "
             "LLVM would take long; unroll fewer loops, or lower auto_unroll_max_step"
         )
+        error.loops = tuple(loops)
+        raise error
 
     def text(self) -> str:
         bits = self.target.vector_bits

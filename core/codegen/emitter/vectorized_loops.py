@@ -25,10 +25,10 @@ from pegbox.expr.visit import rewrite
 from pegbox.loops.nodes import Alloc, For, ForKind, Stmt, Store, seq
 from pegbox.loops.visit import map_children, map_exprs, substitute_vars, walk
 
-MAX_VECTORS = 32
+BLOCKS = 16, 4, 1
+"""The vectors per block of a wide loop; fewer where the code of so many would be too long for LLVM."""
+MAX_VECTORS = 2 * BLOCKS[0]
 """The vectors of a vectorized loop that are written out."""
-BLOCK = 16
-"""The vectors per block of a wider loop."""
 
 Copies: TypeAlias = "dict[Buffer, tuple[Buffer, tuple[Var, ...]]]"
 """The buffers of all lanes in place of those of one, and the variables of the lanes."""
@@ -75,14 +75,14 @@ def _index(stmt: Stmt, copies: Copies) -> Stmt:
     return stores(map_exprs(stmt, lambda expr: rewrite(expr, leaf)))
 
 
-def strip_mine(stmt: Stmt, vector_bits: int) -> Stmt:
-    """Cut the vectorized loops of more than MAX_VECTORS vectors."""
+def strip_mine(stmt: Stmt, vector_bits: int, block: int) -> Stmt:
+    """Cut the vectorized loops of more than two blocks, which are of `block` vectors."""
     if isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED:
-        if stmt.extent <= MAX_VECTORS:  # so many even with one lane each
+        if stmt.extent <= 2 * block:  # so many even with one lane each
             return stmt
         lanes = vector_lanes(vector_bits, stmt.body)
-        return _blocks(stmt, lanes * BLOCK) if stmt.extent > lanes * MAX_VECTORS else stmt
-    return map_children(stmt, lambda child: strip_mine(child, vector_bits))
+        return _blocks(stmt, lanes * block) if stmt.extent > lanes * 2 * block else stmt
+    return map_children(stmt, lambda child: strip_mine(child, vector_bits, block))
 
 
 def _blocks(loop: For, size: int) -> Stmt:

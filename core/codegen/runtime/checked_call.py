@@ -6,7 +6,7 @@ import ctypes
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -14,7 +14,8 @@ from numpy.typing import DTypeLike, NDArray
 from pegbox.codegen.compiled import ALIGNMENT, CompiledProgram
 from pegbox.codegen.runtime.arguments import Checker
 from pegbox.codegen.runtime.interpreter import PythonEntry
-from pegbox.errors import ArgumentError
+from pegbox.codegen.targets.features import check_processor
+from pegbox.errors import ArgumentError, TargetError
 
 
 class Code(Protocol):
@@ -40,7 +41,11 @@ class CheckedCall:
         self._code = code  # the functions below do not keep it
         pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
 
+        self.refusal = _refusal(compiled)
+
         def bound(function: Callable[..., Any], *, hold: bool) -> Callable[..., Any]:
+            if self.refusal is not None:
+                return self.refusal
             if compiled.num_threads > 1:
                 from pegbox.codegen.runtime.team import on_cores  # what one thread runs does without
 
@@ -102,6 +107,24 @@ class CheckedCall:
             return self._spare.pop()
         except IndexError:
             return Workspace(self._compiled.workspace_bytes)
+
+
+def _refusal(compiled: CompiledProgram) -> Callable[..., NoReturn] | None:
+    """Return a function that raises `TargetError` if this processor lacks instructions of the code, else None.
+
+    Code for another processor of the same architecture can be looked at and exported here.
+    """
+    try:
+        check_processor(compiled.target, compiled.name)
+    except TargetError as error:
+        message = str(error)
+    else:
+        return None
+
+    def refuse(*_addresses: Any) -> NoReturn:
+        raise TargetError(message)
+
+    return refuse
 
 
 class Workspace:

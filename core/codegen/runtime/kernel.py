@@ -120,6 +120,7 @@ class Kernel(EntryPoint, OwnCall):
 
             Raises:
                 ArgumentError: the arrays are not what the kernel was built for, or are given by other names.
+                TargetError: this machine's processor lacks instructions of the kernel's target.
             """
 
     def __init__(self, compiled: CompiledProgram, program: Program | None, code: Code | None = None) -> None:
@@ -155,7 +156,7 @@ class Kernel(EntryPoint, OwnCall):
             check_callable("make_outputs", make_outputs, "a function that makes the outputs")
         if unless is not None:
             check_instance("unless", unless, ContextVar, "a context variable")
-        if self._code.python is None:
+        if self._code.python is None or self._checked.refusal is not None:
             return otherwise
         return self._code.python.function(otherwise, make_outputs, unless, self._code, self._lent)
 

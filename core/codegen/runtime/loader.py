@@ -18,7 +18,7 @@ from pegbox.errors import CompileError, TargetError
 class LoadedCode:
     """The addresses of a kernel's functions; the code stays while this object lives.
 
-    Object code is the same for all processors of an architecture: a missing instruction shows when it runs.
+    Object code is the same for all processors of an architecture: `CheckedCall` refuses to run missing instructions.
 
     Args:
         imports: the addresses of symbols that are neither C functions nor in the libraries of this process.

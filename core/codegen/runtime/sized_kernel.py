@@ -6,13 +6,13 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from threading import Lock
 from typing import Any
 
 from pegbox.codegen.compiled import COMPILE_SECONDS
 from pegbox.codegen.program import Program
 from pegbox.codegen.runtime.kernel import Kernel, KernelFamily, build
-from pegbox.codegen.targets.features import check_processor
 from pegbox.compute.axis import SizeVar
 from pegbox.compute.sizes import check_bound, check_sizes, shown_tensor, sizes_of_arrays, stand_ins
 from pegbox.compute.tensor import Tensor
@@ -50,7 +50,6 @@ class SizedKernel(KernelFamily):
         check_bound(args, variables)
         self._args, self._variables, self._emit_at = tuple(args), tuple(variables), emit_at
         self._timeout = timeout
-        self._unpickled = False
         self._sizes: dict[tuple[int, ...], None] = {}  # in the order in which they were compiled first
         self._kernels: OrderedDict[tuple[int, ...], Kernel] = OrderedDict()  # in the order of their last use
         self._lock = Lock()
@@ -142,19 +141,9 @@ class SizedKernel(KernelFamily):
         return kernel
 
     def _build(self, sizes: Mapping[SizeVar, int]) -> Kernel:
-        program = self._emit_at(sizes, self.name)
-        if self._unpickled:  # perhaps by a machine with another processor
-            check_processor(program.target, f"the pickled kernel {self.name}")
-        return build(program, timeout=self._timeout)
+        return build(self._emit_at(sizes, self.name), timeout=self._timeout)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the schedule; the other process compiles for the sizes of its own calls."""
-        made = (self.name, self._args, self._variables, self._emit_at)
-        return _unpickled, (*made, self._timeout)
-
-
-def _unpickled(*made: Any) -> SizedKernel:
-    *given, timeout = made
-    kernel = SizedKernel(*given, timeout=timeout)
-    kernel._unpickled = True
-    return kernel
+        make = partial(SizedKernel, timeout=self._timeout)
+        return make, (self.name, self._args, self._variables, self._emit_at)

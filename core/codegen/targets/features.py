@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cache
 
 from pegbox.codegen.targets import host
@@ -70,6 +70,9 @@ _KNOWN = frozenset((*_NEEDS.values(), *_CHOSEN))
 _COMPILED_FOR = ("avx", "bmi", "f16c", "fma", "gfni", "movbe", "sse", "ssse")
 """The beginnings of the flags of instructions that LLVM chooses by itself."""
 
+_LLVM_WORDS = {"bmi1": "bmi", "pni": "sse3"}
+"""LLVM's words for flags with other names in /proc/cpuinfo."""
+
 
 @cache
 def _comes_with(feature: str) -> frozenset[str]:
@@ -99,24 +102,39 @@ def missing_features(target: Target, offered: Collection[str]) -> list[str]:
 def check_processor(target: Target, what: str, *, built_on: Collection[str] = ()) -> None:
     """Raise `TargetError` if this machine's processor lacks a known feature that code for the x86 target may use.
 
-    `what` names the code, and `built_on` are the `host.cpu_flags` of the machine that ran it before: LLVM is asked only
-    where this machine lacks some of them.
+    `what` names the code, and `built_on` are the `host.cpu_flags` of the machine that ran it before. LLVM is asked only
+    where this machine lacks some of the instructions.
     """
     flags = host.cpu_flags()
     if not flags or target.architecture != "x86_64" or (built_on and {*built_on} <= {*flags}):
         return
-    if target.is_host_cpu:  # of the same name, but perhaps a virtual machine without some instructions
-        missing = sorted({word for word in built_on if word.startswith(_COMPILED_FOR)} - {*flags})
-    else:
-        here = {word.replace("_", "").replace("-", "") for word in flags}
-        known = {name for name in _KNOWN if name.replace("-", "").replace(".", "") in here}
-        missing = missing_features(target, {f"+{name}" for name in known})
-    if missing:
+    lacking = _used_by(target) - _offered(target, flags)
+    if lacking and target.is_host_cpu:  # LLVM was told what this machine has, as a virtual one may lack something
+        lacking &= {item[1:] for item in target.attributes}
+    if built_on and target.is_host_cpu:
+        lacking |= {word for word in built_on if word.startswith(_COMPILED_FOR)} - {*flags}
+    if lacking:
         raise TargetError(
             f"{what} was built for {target.cpu}, and this machine's processor ({host.cpu_model()}) lacks some of its "
-            f"instructions ({', '.join(missing[:3])}); build it here, or for a processor that both machines have: "
-            "target='llvm -mcpu=x86-64-v3'"
+            f"instructions ({', '.join(sorted(lacking)[:3])}); build it for this one, or for one whose instructions "
+            "both have: target='llvm -mcpu=x86-64-v3'"
         )
+
+
+def _used_by(target: Target) -> set[str]:
+    """List the features whose instructions LLVM may use for an x86 target, by its -mcpu and -mattr alone."""
+    named = {item[1:] for item in target.attributes}
+    others = {name for name in named - _KNOWN if name.startswith(_COMPILED_FOR)} - {"sse-unaligned-mem"}
+    known = {name for name in _KNOWN if name in named or not name.startswith("amx-")}
+    used = {name for name in known if _decide(target.cpu in _comes_with(name), name, target.attributes)}
+    return used | {name for name in others if _decide(False, name, target.attributes)}
+
+
+def _offered(target: Target, flags: Collection[str]) -> set[str]:
+    """List the features of the processor with these flags, in LLVM's words: known ones, and those that -mattr names."""
+    plain = {_LLVM_WORDS.get(word, word).replace("_", "") for word in flags}
+    names = {*_KNOWN, *(item[1:] for item in target.attributes)}
+    return {name for name in names if name.replace("-", "").replace(".", "") in plain}
 
 
 def needed(intrinsic: str) -> str | None:
@@ -128,7 +146,12 @@ def needed(intrinsic: str) -> str | None:
 def has(target: Target, feature: str) -> bool:
     """Decide if the x86 target has the feature; later words of its feature string win."""
     known = target.cpu in _comes_with(feature) and not target.is_host_cpu
-    for item in target.features.split(","):
+    return _decide(known, feature, target.features.split(","))
+
+
+def _decide(known: bool, feature: str, items: Iterable[str]) -> bool:
+    """Decide if a processor has the feature after the words of a feature string."""
+    for item in items:
         sign, name = item[:1], item[1:]
         if name == feature:
             known = sign == "+"

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
 from pegbox.expr.affine import Linear
 from pegbox.expr.bounds import Ranges
+from pegbox.expr.build import conjuncts
 from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.simplify import simplified_linear
-from pegbox.expr.visit import Box
+from pegbox.expr.visit import Box, free_vars
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import Relaxation, SymbolicInterval, interval, relaxation
 from pegbox.loops.nodes import Alloc, For, ForKind, Function, Stmt
-from pegbox.loops.visit import common_path, loop_ranges, map_children, redirect
+from pegbox.loops.passes.partition import is_hinted
+from pegbox.loops.visit import common_path, loop_ranges, map_children, redirect, walk
 
 _SMALL = 64 * 1024  # bytes up to which a buffer may grow beyond its tensor, so that whole tiles fit
 
@@ -40,16 +42,21 @@ def compact_buffers(func: Function, *, grow: bool = True, carried: Mapping[Buffe
         carried: buffers whose values a loop carries from one iteration to the next: their place is around that loop.
     """
     ranges = loop_ranges(func.body)
+    cut = {loop.var for loop in walk(func.body) if isinstance(loop, For) and is_hinted(loop)}
     uses: dict[Buffer, list[Access]] = {b: [] for b in func.allocs}
     for access in accesses(func.body):
         if access.buffer in uses:
             uses[access.buffer].append(access)
     carried = carried or {}
-    placements = [_place(buffer, found, ranges, grow, carried.get(buffer)) for buffer, found in uses.items() if found]
+    placements = [
+        _place(buffer, found, ranges, grow, cut, carried.get(buffer)) for buffer, found in uses.items() if found
+    ]
     return replace(func, body=_apply(func.body, placements, ranges), allocs=())
 
 
-def _place(buffer: Buffer, uses: Sequence[Access], ranges: Ranges, grow: bool, loop: Var | None) -> _Placement:
+def _place(
+    buffer: Buffer, uses: Sequence[Access], ranges: Ranges, grow: bool, cut: Set[Var], loop: Var | None
+) -> _Placement:
     common = common_path([use.path for use in uses])
     if loop is not None:
         # If another nest uses the buffer too, it is allocated around both anyway.
@@ -60,8 +67,8 @@ def _place(buffer: Buffer, uses: Sequence[Access], ranges: Ranges, grow: bool, l
     outer = {s.var for s in common[:-1] if isinstance(s, For) and not s.kind.shares(buffer.scope)}
     asked = []
     for use in uses:
-        # Guards count only where they will not be dropped.
-        tests = [s.condition for s in use.tests if not grow or not s.guard]
+        # Of guards, those conditions count that are not dropped, because loops are cut for them.
+        tests = [c for s in use.tests for c in conjuncts(s.condition) if not grow or not s.guard or free_vars(c) & cut]
         asked.append((use, relaxation(use.loops - outer, ranges, *tests)))
     box = [_extent(buffer, d, asked, grow) for d in range(len(buffer.shape))]
     if nbytes(buffer.dtype) * prod(extent for _, extent in box) > max(_SMALL, buffer.nbytes * 5 // 4):

@@ -70,12 +70,19 @@ class Roofline:
         return (2 * both / self.copy + (read - both) / self.read + (written - both) / self.copy) * 1e-9
 
 
-def size_class(nbytes: float, cores: int) -> int:
-    """Return the bytes that each core's memory is measured with: a power of four, no more than its share."""
+def size_class(nbytes: float, target: Target, cores: int) -> int:
+    """Return the bytes that each core's memory is measured with: a power of four times the least.
+
+    It is no more than the core's share, unless the share exceeds a cache of the target into which that power fits: then
+    it is the next one, which the cache cannot hold either.
+    """
     from pegbox.codegen.runtime.roof_kernels import LEAST_BYTES
 
     share = min(max(nbytes / cores, LEAST_BYTES), _LARGEST)
-    return LEAST_BYTES << 2 * math.floor(math.log(share / LEAST_BYTES, 4) + 1e-9)
+    size = LEAST_BYTES << 2 * math.floor(math.log(share / LEAST_BYTES, 4) + 1e-9)
+    if any(size <= cache < share for cache in target.caches):
+        return min(4 * size, _LARGEST)
+    return size
 
 
 def measure_roofline(dtype: str, nbytes: int, target: Target, cores: Sequence[int]) -> Roofline:
@@ -150,7 +157,7 @@ def kept_roofline(
     `measure` measures it for the size class, unless it has done so `TIMES` times; `anew` measures in any case. The
     fastest is kept in the user's cache folder.
     """
-    size = size_class(nbytes, cores)
+    size = size_class(nbytes, target, cores)
     key = f"{host or describe_host()} | {target} on {cores} | {dtype if dtype in PEAKS else '-'} | {size}"
     known, times = _read().get(key, (None, 0))
     if times >= TIMES and not anew:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Union
 
+import numpy as np
+
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr
@@ -101,7 +103,7 @@ def _test_sequence(args: tuple[Any, ...]) -> _Test:
 
     def test(value: Any) -> bool:
         sequence = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-        return (sequence or type(value).__module__ == "numpy") and _all(each, value)
+        return (sequence or isinstance(value, np.ndarray)) and _all(each, value)
 
     return test
 
@@ -109,7 +111,7 @@ def _test_sequence(args: tuple[Any, ...]) -> _Test:
 def _all(test: _Test, values: Any) -> bool:
     try:
         return all(map(test, values))
-    except TypeError:  # a NumPy scalar cannot be iterated
+    except TypeError:  # an array without axes cannot be iterated
         return False
 
 

@@ -17,7 +17,7 @@ from pegbox.schedule.state.block_scope import BlockScope, common_path
 from pegbox.schedule.state.circular_buffer import check_circular_buffers, has_circular_buffers
 from pegbox.schedule.state.handles import LoopRef, SampledInt, SampledLoop, handles
 from pegbox.schedule.state.schedule_state import ScheduleState
-from pegbox.schedule.state.step import Step, frozen
+from pegbox.schedule.state.step import Step, frozen, plain
 from pegbox.schedule.state.trace import Drawn, LoopAt
 from pegbox.schedule.tree import Tree
 
@@ -217,11 +217,9 @@ def given(value: Any) -> Any:
     """Return an argument as primitives see it: a drawn number, or one of NumPy's, becomes a plain one."""
     if isinstance(value, SampledInt):
         return int(value)
-    if type(value).__module__ == "numpy":  # an array without axes is an integer, too, but cannot be hashed
-        return value.tolist()
     if isinstance(value, tuple | list) and any(isinstance(v, SampledInt) for v in value):
         return type(value)(map(given, value))
-    return value
+    return plain(value)
 
 
 def _tell(

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
 from pegbox.errors import ScheduleError
 from pegbox.origin import line_at
 
@@ -117,6 +119,9 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 _DEEPEST = 20  # lists in lists of an argument
 
+_PLAIN = "biufcSUO"
+"""The kinds of NumPy's types whose values Python has, too: numbers, text, objects."""
+
 
 def frozen(value: Any, depth: int = 0) -> Any:
     """Return a value as steps keep it: tuples instead of lists, Python's numbers instead of NumPy's.
@@ -128,6 +133,15 @@ def frozen(value: Any, depth: int = 0) -> Any:
         raise ScheduleError("an argument is a list of lists that nest too deep", "give a list of numbers or names")
     if isinstance(value, list | tuple):
         return tuple(frozen(each, depth + 1) for each in value)
-    if type(value).__module__ == "numpy":
-        return frozen(value.tolist(), depth + 1)
+    found = plain(value)
+    return found if found is value else frozen(found, depth + 1)
+
+
+def plain(value: Any) -> Any:
+    """Return Python's value for a number, text or array of NumPy's; times and records stay as they are.
+
+    An array without axes is an integer to Python, too, but cannot be hashed.
+    """
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _PLAIN:
+        return value.tolist()
     return value
