@@ -12,9 +12,8 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-# This module restarts the process with one thread, before NumPy is loaded.
-from conv2d import Case, parsed, print_row  # isort: skip
-
+from conv2d import Case, parsed, print_row
+from matmul import settle_environment
 from winograd import one_case, options_of
 
 import pegbox as pb
@@ -36,6 +35,7 @@ class ColumnCase(Case):
 
 def main() -> int:
     options = options_of(__doc__, SHAPES, ("NCHW", "NHWC")).parse_args()
+    settle_environment(options)
     header = True
     for text, layout in itertools.product(options.shapes, options.layout):
         direct = parsed(text, layout, "packed", options.target)

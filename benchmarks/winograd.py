@@ -1,7 +1,7 @@
 """Winograd convolutions: tune, then time them beside the direct ones and other libraries in one process.
 
     python3 benchmarks/winograd.py                             # layers of 3 × 3 and 5 × 5, NHWC
-    python3 benchmarks/winograd.py 96x30x30-160x3x3-p1 --layout NCHW --m 2 4 6
+    python3 benchmarks/winograd.py 96x30x30-160x3x3-p1 --layout NCHW --m 2 3 4
     python3 benchmarks/winograd.py --records wino.jsonl        # continue an earlier run
 
 The weights are packed ahead on all sides. Shapes, options and rivals are those of `conv2d.py`. For each shape and each
@@ -18,11 +18,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# This module restarts the process with one thread, before NumPy is loaded.
-from conv2d import Case, arrays_of, parsed, print_row, timed, tuned  # isort: skip
-
 import numpy as np
+from conv2d import Case, arrays_of, parsed, print_row, timed, tuned
 from conv_rivals import rivals
+from matmul import is_limited, settle_environment
 
 import pegbox as pb
 from pegbox.templates import pack_weights
@@ -49,6 +48,7 @@ def main() -> int:
     parser = options_of(__doc__, SHAPES, ("NHWC",))
     parser.add_argument("--m", nargs="+", type=int, default=(0,), help="outputs along a tile; 0: the template chooses")
     options = parser.parse_args()
+    settle_environment(options)
     header = True
     for text, layout, m in itertools.product(options.shapes, options.layout, options.m):
         direct = parsed(text, layout, "packed", options.target)
@@ -77,7 +77,7 @@ def one_case(direct: Case, other: Case, options: argparse.Namespace) -> dict[str
     data, weight, out = arrays_of(direct)
     exact = exact_result(direct, data, weight)
     others = rivals("packed", data, weight, direct.layout, direct.options)
-    if pb.Target(direct.target).vector_bits < pb.Target.host().vector_bits:
+    if is_limited(options):
         others.pop("ORT", None)
     named = dict(others)
     for name, call in others.items():

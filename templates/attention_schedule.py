@@ -3,8 +3,7 @@
 The scores of a block are register tiles that run along keys, from panels of K that are packed once for each head; the
 part of the output is register tiles that run along its columns, from V as it lies. The stages between them run along
 keys, the recurrence over the blocks runs along rows. Where keys and values come from beyond the second cache, the steps
-of the scores fetch the next panel of keys into it, and the values of the block, unless it has few panels, or a causal
-mask hides some blocks.
+of the scores fetch the next panel of keys into it, and the values of the block.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.templates import threads
 from pegbox.templates.attention_shape import Attention
-from pegbox.templates.attention_space import Blocks
+from pegbox.templates.attention_space import LINE, Blocks
 from pegbox.templates.attention_stages import Stages
 from pegbox.templates.register_tile import write_out
 from pegbox.templates.weight_blocks import is_small
@@ -51,8 +50,8 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
             stage.compute_inline()
     panel, scores, steps = _schedule_scores(cfg, p, blocks, s, of)
     _schedule_tops(p, blocks, s[of.tops], s[of.scores], scores)
-    is_far = not p.is_kept and is_small(blocks.width, blocks.keys)
-    if is_far and of.panels is not None and not p.causal:  # hidden blocks would be fetched, too
+    if _fetches(p, blocks):
+        assert of.panels is not None
         s[of.scores].prefetch(of.panels, panel, among=steps)
         if of.across is not None or not p.layout.is_joined:  # else the same array has the queries
             tiled.prefetch(of.values, t, 0, among=steps)
@@ -69,6 +68,18 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
         s[of.rest].compute_at(tiled, row)
         _schedule_rest(cfg, p, blocks, s, of.rest)
     return s
+
+
+def _fetches(p: Attention, blocks: Blocks) -> bool:
+    """Decide if keys and values are prefetched: those that the second cache cannot hold, in blocks of many panels.
+
+    With a causal mask, blocks would be fetched that it hides. Panels that are not made of whole lines take so many
+    instructions to find these that AVX2's short steps take longer.
+    """
+    widths = [blocks.width, *([blocks.columns] if blocks.packs_values else [])]
+    is_lined = all(width * p.itemsize % LINE == 0 for width in widths)
+    is_far = blocks.is_packed and not p.is_kept and not p.causal
+    return is_far and is_lined and is_small(blocks.width, blocks.keys)
 
 
 def _schedule_out(

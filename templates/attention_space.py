@@ -59,7 +59,7 @@ _OVERLAP = 0.75  # the part of a narrow tile's waiting during which its neighbou
 _NEAR = (0.25, 3)  # from the second cache
 _CROSSING = (0.7, 3)  # of values that lie as the caller has them: their vectors reach into two lines
 _FAR = (2.0, 24)  # from beyond the second cache
-_LINE = 64  # bytes
+LINE = 64  # bytes
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _streams(p: Attention, keys: int) -> bool:
 def _step_cost(p: Attention, rows: int, vectors: int, lines: tuple[float, int] = _NEAR) -> float:
     """Prefer tiles that leave some registers, and have a few accumulators more than needed."""
     waiting = _SCARCE if rows * vectors < 1.5 * LATENCY else 0.0
-    of_vector = p.lanes * p.itemsize / _LINE
+    of_vector = p.lanes * p.itemsize / LINE
     waiting += vectors * _line(p, rows, lines) * of_vector
     waiting += _LOAD * (rows + vectors) * max(0.0, p.target.multiply_adds * of_vector - 1)
     return step_cost(rows, vectors) + waiting + _STEP + _CROWDING * (rows * vectors) ** 2 / p.target.multiply_adds
@@ -174,7 +174,7 @@ def _step_cost(p: Attention, rows: int, vectors: int, lines: tuple[float, int] =
 def _line(p: Attention, rows: int, times: tuple[float, int]) -> float:
     """Estimate the time of fetching a line that so many rows use, where their multiply-adds do not hide it."""
     cycles, hidden = times
-    used = rows * _LINE / (p.lanes * p.itemsize) / p.target.multiply_adds
+    used = rows * LINE / (p.lanes * p.itemsize) / p.target.multiply_adds
     return cycles * p.target.multiply_adds * max(0.0, 1 - used / hidden)
 
 
@@ -183,7 +183,7 @@ def _far(p: Attention, rows: int) -> float:
     if p.is_kept:
         return 0.0
     of_keys = (p.d + p.d_v) * p.itemsize
-    return -(-p.rows // rows) * _seen(p, 1, rows) * of_keys / _LINE * _line(p, rows, _FAR)
+    return -(-p.rows // rows) * _seen(p, 1, rows) * of_keys / LINE * _line(p, rows, _FAR)
 
 
 def _row_tiles(p: Attention, mr: int) -> list[tuple[int, int]]:

@@ -39,7 +39,7 @@ def conv2d_winograd(
 ) -> tuple[te.TESchedule, list[te.Tensor]]:
     """Convolve N images of C channels, H × W, with O filters, 3 × 3 or 5 × 5, by tiles of m × m outputs.
 
-    The arguments are those of conv2d; stride and dilation are 1. `m` is 2, 4 or 6. With 0 it is a knob, unless the
+    The arguments are those of conv2d; stride and dilation are 1. `m` is 2, 3, 4 or 6. With 0 it is a knob, unless the
     weights are packed: these are transformed for one m, which then is the one that is expected to be fastest. Sizes
     whose errors are larger than the task's `accuracy`, where one is given, are left out.
     """

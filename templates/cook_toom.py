@@ -8,7 +8,8 @@ polynomials, which are evaluated at the points, multiplied and interpolated. All
 
 The points decide how large the intermediate values are, and so the rounding errors (Barabasz, Anderson, Soodhalter and
 Gregg, "Error Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020). Those here
-have the least `amplification` among 0 and pairs ±a with multiples a of 1/8. Pairs let two rows share their sums.
+have the least `amplification` among 0, pairs ±a and, where their number is even, one a, with multiples a of 1/8. Pairs
+let two rows share their sums.
 Scales of rows, as in Vincent et al., "On Improving the Numerical Stability of Winograd Convolutions" (2017), change
 nothing in floating point as long as they are powers of two, and little otherwise, so none are used.
 """
@@ -26,8 +27,13 @@ from pegbox.expr import EPSILON
 
 Matrix: TypeAlias = tuple[tuple[Fraction, ...], ...]
 
-_PAIRS = {4: ("1",), 6: ("5/8", "3/2"), 8: ("1/2", "1", "2"), 10: ("3/8", "7/8", "5/4", "5/2")}
+_PAIRS = {
+    4: ("1",), 5: ("11/8",), 6: ("5/8", "3/2"), 7: ("7/8", "15/8"), 8: ("1/2", "1", "2"),
+    10: ("3/8", "7/8", "5/4", "5/2"),
+}  # fmt: skip
 """The points a > 0 of the pairs ±a by the size of a tile; 0 and infinity are points of all."""
+_SINGLE = {5: "1/2", 7: "3/8"}
+"""The point without a negative twin, of tiles whose number of points is odd."""
 
 _OF_ROUNDOFF = 2.6
 """The error in units of roundoff × amplification, as measured for all of the sizes with random data of 64 channels."""
@@ -86,10 +92,12 @@ def transforms(m: int, r: int) -> Transforms:
     """Return the matrices of F(m, r), with points for the least error.
 
     Raises:
-        KeyError: m + r - 1 is none of 4, 6, 8 and 10.
+        KeyError: m + r - 1 is none of 4 to 8 and 10.
     """
-    pairs = [Fraction(text) for text in _PAIRS[m + r - 1]]
-    return Transforms(m, r, (Fraction(0), *(sign * point for point in pairs for sign in (1, -1))))
+    size = m + r - 1
+    pairs = [Fraction(text) for text in _PAIRS[size]]
+    single = [Fraction(_SINGLE[size])] if size in _SINGLE else []
+    return Transforms(m, r, (Fraction(0), *(sign * point for point in pairs for sign in (1, -1)), *single))
 
 
 def error_estimate(m: int, r: int, dtype: str) -> float:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pegbox as pb
 from pegbox import te
 from pegbox.expr import nbytes
+from pegbox.task import KnobValues
 from pegbox.templates.conv_shape import Conv
 from pegbox.templates.conv_stages import inside, padded
 from pegbox.templates.register_tile import WIDE_BITS, write_out
@@ -59,7 +60,7 @@ def row_pieces(conv: Conv, lanes: int, room: int) -> list[int]:
     return [w for w in pieces if conv.out[1] % w == 0] or pieces
 
 
-def lanes_of_row(cfg: pb.TemplateConfig, conv: Conv) -> int:
+def lanes_of_row(cfg: KnobValues, conv: Conv) -> int:
     """Return the elements of a vector along a row: the knob `lanes`, or the only size that there is."""
     return int(cfg["lanes"].val) if "lanes" in cfg.space.knobs else vector_sizes(conv)[0]
 
@@ -164,6 +165,16 @@ def copied_image(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor) -> te.Tens
         lambda n, c, y, px, x: padded(conv, data, last, n, c, y, x * sx + px),
         name="data_padded",
     )
+
+
+def covers_whole_vectors(cfg: KnobValues, conv: Conv) -> bool:
+    """Decide whether sums beyond the end of a row are computed from zeros of the copy, not from leftovers of the stack.
+
+    A leftover may be a number so small that a multiply-add with it takes a hundred times as long. The only tile of a
+    row then ends with the row, so that LLVM needs several instructions for a last vector of, say, 12 lanes.
+    """
+    rest = conv.out[1] % lanes_of_row(cfg, conv)
+    return bool(cfg["tile_w"].val < conv.out[1] or rest & (rest - 1) == 0)
 
 
 def order_rows(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages) -> Loops:

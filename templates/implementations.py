@@ -52,6 +52,7 @@ def conv2d_winograd(task: Task, *, m: int = 0) -> Task | None:
 
 
 conv2d_winograd_2 = partial(conv2d_winograd, m=2)
+conv2d_winograd_3 = partial(conv2d_winograd, m=3)
 conv2d_winograd_4 = partial(conv2d_winograd, m=4)
 conv2d_winograd_6 = partial(conv2d_winograd, m=6)
 

@@ -40,7 +40,7 @@ def pegbox_register_node_tasks() -> dict[str, str]:
 
 @hookimpl
 def pegbox_register_implementations() -> dict[str, str]:
-    winograd = (f"conv2d_winograd_{m}" for m in (2, 4, 6))
+    winograd = (f"conv2d_winograd_{m}" for m in (2, 3, 4, 6))
     names = ("conv2d_im2col", "conv2d_winograd", *winograd, "matmul_strassen", *_SPACES)
     return {name: f"pegbox.templates.implementations:{name}" for name in names}
 

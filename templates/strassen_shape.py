@@ -64,8 +64,7 @@ class Strassen:
     def products(self) -> BilinearProducts:
         """The products of sums."""
         p = self.product
-        blocks = (*_BLOCKS, min(self.rows, _BLOCKS[-1]))
-        return BilinearProducts(len(LEFT), self.rows, self.k, self.vectors, p.lanes, p.dtype, p.target, blocks=blocks)
+        return BilinearProducts(len(LEFT), self.rows, self.k, self.vectors, p.lanes, p.dtype, p.target, blocks=_BLOCKS)
 
     @property
     def weight_shape(self) -> tuple[int, ...]:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pegbox.errors import TemplateError
-from pegbox.templates.bilinear_products import BilinearProducts, good_shapes
+from pegbox.templates.bilinear_products import BilinearProducts
 from pegbox.templates.conv_shape import PACKED, Conv, conv_of
 from pegbox.templates.cook_toom import Transforms, error_estimate, transforms
 
 if TYPE_CHECKING:
     from pegbox.task import Task
 
-M = (2, 4, 6)
+M = (2, 3, 4, 6)
 R = (3, 5)
 
 WORST = 1e-6
@@ -22,8 +22,6 @@ _RUN = 4
 """The most vectors in a row of pixels that is stored at a time."""
 _TRANSFORM = 6.0
 """Cycles that the transforms of a vector take: loads, sums and stores of two passes in each direction."""
-_STREAMED = 8.0
-"""The bytes of weights that come from the last cache in a cycle beside products, measured for blocks of 16 tiles."""
 
 
 @dataclass(frozen=True)
@@ -90,21 +88,9 @@ class Winograd:
 
     @property
     def cycles(self) -> float:
-        """Estimate the cycles of a call: products with weights from the last cache, and transforms."""
+        """Estimate the cycles of a call after others: products beside their weights, and transforms."""
         vectors = self.count * (self.conv.c + self.conv.o) / self.conv.lanes
-        products = self.products
-        return products.cycles + products.weight_cycles + self.size**2 * vectors * _TRANSFORM
-
-    @property
-    def warm_cycles(self) -> float:
-        """Estimate the cycles of a call after others: the last cache has the weights that the second does not hold.
-
-        Each block of tiles reads them again, so that a smaller m, with fewer weights but more tiles, may read as much.
-        """
-        products = self.products
-        weights = products.weight_bytes if products.weight_bytes > products.target.caches.l2 // 2 else 0
-        blocks = -(-self.count // max(shape.tiles for shape in good_shapes(products)))
-        return self.cycles - products.weight_cycles + blocks * weights / _STREAMED
+        return self.products.warm_cycles + self.size**2 * vectors * _TRANSFORM
 
 
 def tile_sizes(conv: Conv, m: int, accuracy: float | None = None) -> list[int]:
@@ -121,7 +107,7 @@ def tile_sizes(conv: Conv, m: int, accuracy: float | None = None) -> list[int]:
     """
     _check(conv)
     if m not in (0, *M):
-        raise TemplateError(f"conv2d_winograd: m={m!r}; give 2, 4 or 6, or 0 to leave it open")
+        raise TemplateError(f"conv2d_winograd: m={m!r}; give 2, 3, 4 or 6, or 0 to leave it open")
     sizes = [int(m)] if m else list(M)
     errors = {each: error_estimate(each, conv.kernel[0], conv.dtype) for each in sizes}
     if accuracy is not None:
@@ -135,7 +121,7 @@ def tile_sizes(conv: Conv, m: int, accuracy: float | None = None) -> list[int]:
     if m or conv.weights != PACKED:
         return sizes
     small = [each for each in sizes if accuracy is not None or errors[each] <= WORST]
-    return [min(small, key=lambda each: Winograd(conv, each).warm_cycles)]
+    return [min(small, key=lambda each: Winograd(conv, each).cycles)]
 
 
 def winograd_of(task: Task) -> Winograd:

@@ -68,6 +68,17 @@ def test_te_prefetch_asks_once_for_each_cache_line(dtype: str, lines: int) -> No
     assert counts == ([] if lines == 1 else [f"{lines}):"])
 
 
+@pytest.mark.parametrize(
+    ("k", "lanes", "lines"), [(12, 8, 6), (12, 4, 3), (5, 8, 3), (3, 4, 1), (4, 16, 4), (4, 12, 4)]
+)
+def test_te_prefetch_asks_once_for_rows_that_share_a_line(k: int, lanes: int, lines: int) -> None:
+    a = te.placeholder((6, k, lanes), name="A")
+    b = te.compute(a.shape, lambda i, j, z: a[i, j, z] + 1, "B")
+    s = te.create_schedule(b.op)
+    s[b].prefetch(a, b.op.axis[0])
+    assert len(asked(pb.lower(s, [a, b]))) == 5 * lines
+
+
 def test_te_prefetch_of_everything_by_pragma() -> None:
     a, b, c = matmul()
     s = te.create_schedule(c.op)
@@ -207,6 +218,33 @@ def test_te_shared_prefetches_are_those_of_all_lines(m: int, rows: int, factor: 
         return asked(pb.lower(s, [a, c]))
 
     assert places(True) == places(False)
+
+
+@pytest.mark.parametrize(("vectors", "panel", "k"), [(5, 2, 12), (6, 3, 8), (7, 4, 5), (3, 2, 1)])
+def test_te_shared_prefetches_of_panels_clamp_the_number_of_a_line(vectors: int, panel: int, k: int) -> None:
+    """The lines of panels that lie in one piece are counted: a clamp of each dimension would divide for each line."""
+    a = te.placeholder((4, k), name="A")
+    w = te.placeholder((vectors, k, 16), name="W")
+    r = te.reduce_axis((0, k), name="r")
+    c = te.compute((4, vectors, 16), lambda i, v, z: te.sum(a[i, r] * w[v, r, z], axis=r), name="C")
+
+    def lowered(shared: bool) -> Function:
+        s = te.create_schedule(c.op)
+        sums = s.cache_write(c, "local")
+        i, v, z = c.op.axis
+        outer, inner = s[c].split(v, factor=panel)
+        rows, row = s[c].split(i, factor=2)
+        s[c].reorder(outer, rows, row, inner, z)
+        s[sums].compute_at(s[c], rows)
+        _, *axes = s[sums].op.axis
+        s[sums].reorder(s[sums].op.reduce_axis[0], s[sums].op.axis[0], *axes)
+        s[c].prefetch(w, outer, 1, among=s[sums].op.reduce_axis[0] if shared else None)
+        check_values(s, [a, w, c])
+        return pb.lower(s, [a, w, c])
+
+    assert asked(lowered(True)) == asked(lowered(False))
+    for _, (at, _, _) in prefetched(lowered(True)):
+        assert not at.endswith(f", {vectors - 1})"), at
 
 
 def asked(func: Function) -> set[tuple[int, ...]]:

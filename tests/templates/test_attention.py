@@ -309,6 +309,13 @@ def test_near_keys_few_panels_and_blocks_that_a_mask_hides_are_not_fetched(given
     assert "prefetch(" not in task.show_ir(config)
 
 
+def test_panels_that_are_not_made_of_whole_lines_are_not_fetched() -> None:
+    task = pb.create_task("attention", args=(1, 1, 2500, 2500, 96), target=f"{AVX2} -caches=48,1024,4096")
+    configs = [config for config in task.space.iterate() if config["block"].val == 1024 and config["mr"].val == 4]
+    by_width = {config["vectors"].val: task.show_ir(config) for config in configs if config["columns"].val == 2}
+    assert {width: "prefetch(" in shown for width, shown in by_width.items()} == {2: True, 3: False}
+
+
 def test_tiles_are_taller_where_a_core_multiplies_two_wide_vectors_in_a_cycle() -> None:
     def rows(cpu: str) -> int:
         task = pb.create_task("attention", args=(1, 4, 1024, 1024, 64), target=f"llvm -mcpu={cpu} -num-cores 1")

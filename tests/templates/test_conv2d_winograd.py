@@ -16,7 +16,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.task.task import Task
-from pegbox.templates import pack_weights
+from pegbox.templates import implementations, pack_weights
 from pegbox.templates.cook_toom import error_estimate
 from pegbox.testing import TemplateContract
 
@@ -77,7 +77,7 @@ def check(args: tuple[int, ...], options: dict[str, Any], *, configs: int, seed:
         np.testing.assert_allclose(out, expected, rtol=0, atol=worst, err_msg=str(config))
 
 
-@pytest.mark.parametrize("m", [2, 4, 6])
+@pytest.mark.parametrize("m", [2, 3, 4, 6])
 @pytest.mark.parametrize("r", [3, 5])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_it_computes_the_convolution(m: int, r: int, layout: str) -> None:
@@ -132,17 +132,32 @@ def test_packed_weights_are_of_one_m_that_has_small_errors() -> None:
     assert exact.space.knobs["m"].entities[0].value() == 6
 
 
-@pytest.mark.parametrize("target", [AVX2, AVX512])
-def test_the_m_of_packed_weights_counts_the_blocks_of_tiles_that_read_them(target: str) -> None:
+@pytest.mark.parametrize(("target", "ms"), [(AVX2, [4, 4, 2]), (AVX512, [4, 3, 2])])
+def test_the_m_of_packed_weights_counts_the_blocks_of_tiles_that_read_them(target: str, ms: list[int]) -> None:
     target += " -caches=32,1024,4096"
     shapes = {64: 56, 256: 14, 512: 7}
     tasks = [task_of((1, c, w, w, c, 3, 3), {"padding": 1, "weights": "packed"}, target) for c, w in shapes.items()]
-    assert [task.space.knobs["m"].entities[0].value() for task in tasks] == [4, 4, 2]
+    assert [task.space.knobs["m"].entities[0].value() for task in tasks] == ms
+
+
+@pytest.mark.parametrize(("width", "tiles"), [(20, 25), (26, 49)])
+def test_all_tiles_of_a_small_image_may_be_one_block(width: int, tiles: int) -> None:
+    """Each block reads the weights again."""
+    task = task_of((1, 160, width, width, 200, 3, 3), {"padding": 1, "weights": "packed", "m": 4}, AVX512)
+    assert tiles in [entity.value() for entity in task.space.knobs["tiles"].entities]
+
+
+@pytest.mark.parametrize("target", [AVX2, AVX512])
+def test_small_images_of_many_channels_have_it_as_an_implementation(target: str) -> None:
+    """Their weights are far more than their pixels, and come while products are computed."""
+    options = {"padding": 1, "weights": "packed"}
+    task = pb.create_task("conv2d", args=(1, 512, 7, 7, 512, 3, 3), kwargs=options, target=target)
+    assert implementations.conv2d_winograd(task) is not None
 
 
 def test_m_is_a_knob_of_plain_weights() -> None:
     task = task_of((1, 16, 14, 14, 16, 3, 3), {"padding": 1})
-    assert [entity.value() for entity in task.space.knobs["m"].entities] == [2, 4, 6]
+    assert [entity.value() for entity in task.space.knobs["m"].entities] == [2, 3, 4, 6]
 
 
 def sizes_for(accuracy: float, **options: Any) -> list[int]:
@@ -151,9 +166,9 @@ def sizes_for(accuracy: float, **options: Any) -> list[int]:
 
 
 def test_sizes_whose_errors_are_larger_than_the_accuracy_are_not_in_the_space() -> None:
-    assert [sizes_for(each) for each in (1e-4, 1e-6, 5e-7)] == [[2, 4, 6], [2, 4], [2]]
+    assert [sizes_for(each) for each in (1e-4, 1e-6, 5e-7)] == [[2, 3, 4, 6], [2, 3, 4], [2]]
     assert [sizes_for(each, weights="packed", C=64, O=64, H=56, W=56) for each in (1e-5, 5e-7)] == [[6], [2]]
-    assert sizes_for(1e-6, dtype="float64") == [2, 4, 6]
+    assert sizes_for(1e-6, dtype="float64") == [2, 3, 4, 6]
 
 
 @pytest.mark.parametrize(("m", "accuracy", "named"), [(0, 1e-7, "m=2"), (6, 1e-6, "m=6")])
@@ -250,7 +265,7 @@ GOOD = {"N": 1, "C": 4, "H": 6, "W": 6, "O": 8, "KH": 3, "KW": 3}
         ({"KH": 7, "KW": 7, "padding": 3}, "KH=7, KW=7"),
         ({"dtype": "int32"}, "dtype='int32': .* float32 or float64"),
         ({"dtype": "float16"}, "dtype='float16'"),
-        ({"m": 3}, "m=3; give 2, 4 or 6, or 0"),
+        ({"m": 5}, "m=5; give 2, 3, 4 or 6, or 0"),
         ({"m": "4"}, "m='4'"),
         ({"padding": -1}, "padding=-1"),
         ({"H": 2}, "3 along H"),

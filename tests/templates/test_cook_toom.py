@@ -10,7 +10,7 @@ import pytest
 
 from pegbox.templates.cook_toom import Matrix, Transforms, error_estimate, transforms
 
-SIZES = list(itertools.product((2, 4, 6), (3, 5)))
+SIZES = list(itertools.product((2, 3, 4, 6), (3, 5)))
 
 
 def times(matrix: Matrix, vector: list[Fraction]) -> list[Fraction]:

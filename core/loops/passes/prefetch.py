@@ -163,9 +163,14 @@ class _Lines:
 
     @property
     def _steps(self) -> list[int]:
-        """The elements between two lines along each dimension."""
-        per_line = max(1, LINE * prod(self.buffer.shape) // self.buffer.nbytes)
-        return [1] * (len(self.box) - 1) + [per_line] * bool(self.box)
+        """The elements between two lines along each dimension; rows that are parts of a line come several at a time."""
+        left = max(1, LINE * prod(self.buffer.shape) // self.buffer.nbytes)
+        steps = []
+        for part, extent in zip(reversed(self.box), reversed(self.buffer.shape), strict=True):
+            is_part = part.width + 1 >= extent and left % extent == 0
+            steps.append(extent if is_part else left)
+            left = left // extent if is_part else 1
+        return steps[::-1]
 
     @property
     def _counts(self) -> list[int]:
@@ -192,20 +197,45 @@ class _Lines:
             number = add(mul(number, index(loop.extent)), loop.var)
         if each > 1:
             number = add(mul(number, index(each)), line)
-        if turns * each > total:
-            number = minimum(number, index(total - 1))
+        inside = self._lines_inside(ranges)
+        last = index(total - 1) if inside is None else simplify(minimum(inside, index(total)) - 1, ranges)
+        if not isinstance(last, Const) or turns * each > last.integer + 1:
+            number = minimum(number, last)
         numbers: list[Expr] = []
         for count in reversed(self._counts):
             numbers.append(floormod(number, index(count)))
             number = floordiv(number, index(count))
-        body = self._prefetch(numbers[::-1], {**ranges, line: (0, each - 1)}, _SECOND)
+        body = self._prefetch(numbers[::-1], {**ranges, line: (0, each - 1)}, _SECOND, are_inside=inside is not None)
         return For(line, each, body, ForKind.UNROLLED) if each > 1 else body
 
-    def _prefetch(self, numbers: Sequence[Expr], ranges: Ranges, cache: int) -> Stmt:
+    def _lines_inside(self, ranges: Ranges) -> Expr | None:
+        """Return the lines from the box's first one to the end of the dimension that they are in, if they are one run.
+
+        A clamped number of a line then is a place in memory. A clamp of each dimension takes divisions for each line.
+        """
+        first = next((dim for dim, count in enumerate(self._counts) if count > 1), len(self.box) - 1)
+        rest = list(zip(self.box, self.buffer.shape, strict=True))[first + 1 :]
+        if not rest or any(part.width + 1 < extent for part, extent in rest):
+            return None
+        left = index(self.buffer.shape[first]) - self._start(first, ranges)
+        step = self._steps[first]
+        rows = floordiv(add(left, index(step - 1)), index(step)) if step > 1 else left
+        return mul(rows, index(prod(self._counts[first + 1 :])))
+
+    def _start(self, dim: int, ranges: Ranges) -> Expr:
+        """Return the first place along a dimension, inside the buffer."""
+        place = substitute(self.box[dim].lo.to_expr(), self.ahead)
+        return simplify(maximum(minimum(place, index(self.buffer.shape[dim] - 1)), index(0)), ranges)
+
+    def _prefetch(self, numbers: Sequence[Expr], ranges: Ranges, cache: int, *, are_inside: bool = False) -> Stmt:
         """Prefetch the line that has these numbers along the dimensions, or the last one for those beyond the end."""
         indices: list[Expr] = []
-        for part, extent, step, number in zip(self.box, self.buffer.shape, self._steps, numbers, strict=True):
-            place = add(substitute(part.lo.to_expr(), self.ahead), mul(number, index(step)))
+        for dim, (extent, step, number) in enumerate(zip(self.buffer.shape, self._steps, numbers, strict=True)):
+            offset = mul(number, index(step))
+            if are_inside:
+                indices.append(simplify(add(self._start(dim, ranges), offset), ranges))
+                continue
+            place = add(substitute(self.box[dim].lo.to_expr(), self.ahead), offset)
             indices.append(simplify(maximum(minimum(place, index(extent - 1)), index(0)), ranges))
         pointer = Address(self.buffer, tuple(indices), (1,) * len(indices), "r")
         kind = (_WRITE, _FIRST) if self.are_written else (_READ, cache)
