@@ -12,11 +12,11 @@ writes into an existing array, as pegbox does; torch allocates its result. Filte
 packed ahead, as ONNX Runtime has constants. A rival that is not installed is left out. A bias and ReLU6 are between
 a depthwise and a pointwise convolution; "two kernels" are ours for one convolution each, with as many trials.
 The roofline is that of one core, the longer of two times: that of the multiply-adds at the peak, which is measured in
-turns with the kernels, and that of copying the input to the output, measured with as many bytes. All take turns, pinned
-to one core, each after a call that brings its arrays back into the caches; the output shows the least time of each,
-because disturbances only add to it. With `--aligned`, arrays begin at a cache line, as those of a model do, also those
-of the searches. NumPy's large arrays begin 16 bytes after the start of one, so that each vector of 64 bytes spans two
-lines. ONNX Runtime's always begin at one.
+turns with the kernels, and that of reading the inputs and writing the output, measured with as many bytes. All take
+turns, pinned to one core, each after a call that brings its arrays back into the caches; the output shows the least
+time of each, because disturbances only add to it. With `--aligned`, arrays begin at a cache line, as those of a model
+do, also those of the searches. NumPy's large arrays begin 16 bytes after the start of one, so that each vector of 64
+bytes spans two lines. ONNX Runtime's always begin at one.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def one_case(text: str, sizes: Sizes, layout: str, options: argparse.Namespace) 
     if sizes.outputs:
         kernels += two_kernels(given, sizes, layout, options)
     ns, peak = timed(kernels, calls, options.rounds, task.target)
-    read, written = given.inputs[0].nbytes, given.out.nbytes
+    read, written = sum(array.nbytes for array in given.inputs), given.out.nbytes
     core = min(os.sched_getaffinity(0))
     size = max((read + written) // LEAST_BYTES, 1) * LEAST_BYTES
     roof = measure_roofline("float32", size, task.target, [core])

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Target
+from pegbox.expr import nbytes
 from pegbox.templates import threads
 from pegbox.templates.conv_shape import Conv, Steps, Window, conv_shape
 from pegbox.templates.conv_stages import inside
@@ -40,7 +42,9 @@ from pegbox.templates.register_tile import BODY, is_first_name, write_out
 
 STRIP, CHANNELS_OUTSIDE = "yxc", "cyx"
 _ORDERS = (STRIP, "ycx", CHANNELS_OUTSIDE)
-"""The orders of the loops over tiles of NHWC, outermost first: rows, pixels of a row, channels."""
+_BLOCKED = ("cycx", "cyxc")
+"""The orders of the loops over tiles of NHWC, outermost first: rows, pixels of a row, channels. Where channels come
+twice, blocks of them are outermost, and the channels of a block further inside."""
 
 _FIELDS = {"tile_h": "height", "tile_w": "width", "vectors": "vectors", "lanes": "lanes"}
 _HEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8)
@@ -54,6 +58,9 @@ _WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 14)
 _VECTORS = (1, 2, 3, 4, 6, 8)
 _FEWEST = 4
 """The fewest accumulators of a tile; those of the next tile are under way at the same time."""
+
+_LINE, _FEWEST_LINES = 64, 4
+"""The bytes of a line of the caches, and the fewest lines of a pixel that are read together."""
 
 _OTHERS = 2
 """The registers for elements of the input."""
@@ -130,7 +137,8 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     cfg.define_knob("unroll_kh", [True, False] if conv.kernel[0] > 1 else [True])
     if _is_last(conv):
         cfg.define_knob("vectors", sorted({tile.vectors for tile in found}))
-        cfg.define_knob("order", list(_ORDERS) if conv.c > conv.lanes else [STRIP])
+        orders = _orders(conv, found)
+        cfg.define_knob("order", list(orders))
     else:
         cfg.define_knob("copy", [False, True])
         if len(vector_sizes(conv)) > 1:
@@ -144,7 +152,7 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     )
     if _is_last(conv):
         cfg.add_constraint(
-            lambda c: _is_first_name(conv, c),
+            lambda c: _is_first_name(conv, c, orders),
             reads=(*names, "order"),
             message="an order of loops has one name",
         )
@@ -156,11 +164,36 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     )
 
 
-def _is_first_name(conv: Conv, c: pb.Config) -> bool:
+def channel_block(conv: Conv) -> int:
+    """Return the vectors of channels of which half of the closest cache holds the rows that a row of results needs.
+
+    If all channels of a row are computed first, the next one reads rows again that have left this cache; in a block of
+    channels it does not. Blocks divide all vectors. 0: all are in one block; or arrays come from beyond the second
+    cache, where whole rows are read faster; or each pixel would have less than `_FEWEST_LINES` of a block.
+    """
+    size = conv.lanes * nbytes(conv.dtype)
+    if (math.prod(conv.data_shape) + math.prod(conv.out_shape)) * nbytes(conv.dtype) > conv.target.caches.l2:
+        return 0
+    most = conv.target.caches.l1 // 2 // (conv.size[1] * size * (conv.reach[0] + 2))
+    block = max((count for count in range(1, most + 1) if conv.vectors % count == 0), default=0)
+    return block if block < conv.vectors and block * size >= _FEWEST_LINES * _LINE else 0
+
+
+def _orders(conv: Conv, tiles: Iterable[_Tile]) -> tuple[str, ...]:
+    if conv.c <= conv.lanes:
+        return (STRIP,)
+    has_single = any(tile.vectors == 1 for tile in tiles)  # other numbers may not divide a block
+    return _BLOCKED if has_single and channel_block(conv) else _ORDERS
+
+
+def _is_first_name(conv: Conv, c: pb.Config, orders: tuple[str, ...]) -> bool:
     """Decide whether an order is the first of those that are the same without loops of one iteration."""
-    extents = {"y": (conv.out[0], "tile_h"), "x": (conv.out[1], "tile_w"), "c": (-(-conv.c // conv.lanes), "vectors")}
+    order, vectors, block = c["order"].val, c["vectors"].val, channel_block(conv)
+    if order in _BLOCKED and (block % vectors or vectors == block):
+        return False
+    extents = {"y": (conv.out[0], "tile_h"), "x": (conv.out[1], "tile_w"), "c": (conv.vectors, "vectors")}
     left = [letter for letter, (extent, name) in extents.items() if extent > c[name].val]
-    return is_first_name(c["order"].val, _ORDERS, left)
+    return is_first_name(order, orders, left)
 
 
 def _is_last(conv: Conv) -> bool:
@@ -241,7 +274,7 @@ def schedule(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowSt
     tile.set_scope("local")
     tile.compute_at(s[stages.out], place)
     *outer, last = tile.op.axis
-    vectors, lanes = tile.split(last, factor=lanes_of_row(cfg, conv))
+    vectors, lanes = tile.split(last, factor=conv.lanes if _is_last(conv) else lanes_of_row(cfg, conv))
     if stages.row:
         write_out(tile, lanes, [*outer, vectors])
         place_rows(s, stages, place)
@@ -256,12 +289,16 @@ def _channel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stage
     """Order the loops of the result for NHWC."""
     out = s[stages.out]
     n, y, x, c = out.op.axis
+    order, blocks = cfg["order"].val, []
+    if order in _BLOCKED:
+        block, c = out.split(c, factor=channel_block(conv) * conv.lanes)
+        order, blocks = order[1:], [block]
     ct, ci = out.split(c, factor=cfg["vectors"].val * conv.lanes)
     cv, cl = out.split(ci, factor=conv.lanes)
     yt, yi = out.split(y, factor=cfg["tile_h"].val)
     xt, xi = out.split(x, factor=cfg["tile_w"].val)
     by_name = {"y": yt, "x": xt, "c": ct}
-    loops = [by_name[letter] for letter in cfg["order"].val]
+    loops = [*blocks, *(by_name[letter] for letter in order)]
     out.reorder(n, *loops, yi, xi, cv, cl)
     write_out(out, cl, (yi, xi, cv))
     return Loops(out.fuse(n, loops[0]), loops[-1])

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pegbox as pb
 from pegbox import te
 from pegbox.expr import nbytes
+from pegbox.task import KnobValues
 from pegbox.templates.conv_shape import Conv
 from pegbox.templates.conv_stages import inside, padded
 from pegbox.templates.register_tile import WIDE_BITS, write_out
@@ -59,7 +60,7 @@ def row_pieces(conv: Conv, lanes: int, room: int) -> list[int]:
     return [w for w in pieces if conv.out[1] % w == 0] or pieces
 
 
-def lanes_of_row(cfg: pb.TemplateConfig, conv: Conv) -> int:
+def lanes_of_row(cfg: KnobValues, conv: Conv) -> int:
     """Return the elements of a vector along a row: the knob `lanes`, or the only size that there is."""
     return int(cfg["lanes"].val) if "lanes" in cfg.space.knobs else vector_sizes(conv)[0]
 
@@ -166,7 +167,7 @@ def copied_image(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor) -> te.Tens
     )
 
 
-def covers_whole_vectors(cfg: pb.TemplateConfig, conv: Conv) -> bool:
+def covers_whole_vectors(cfg: KnobValues, conv: Conv) -> bool:
     """Decide whether sums beyond the end of a row are computed from zeros of the copy, not from leftovers of the stack.
 
     A leftover may be a number so small that a multiply-add with it takes a hundred times as long. The only tile of a

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
 
 from pegbox import te
 from pegbox.codegen import LATENCY, Target
@@ -28,8 +29,11 @@ def computed_extent(target: Target, lanes: int, extent: int) -> int:
 
 
 def is_first_name(order: str, orders: Sequence[str], left: Collection[str]) -> bool:
-    """Decide whether an order of loops is the first of those that are the same with only those that are `left`."""
-    kept = [[letter for letter in each if letter in left] for each in orders]
+    """Decide whether an order of loops is the first of those that are the same with only those that are `left`.
+
+    Two loops over one dimension are the same as a single one where no other is between them.
+    """
+    kept = [[letter for letter, _ in groupby(filter(left.__contains__, each))] for each in orders]
     place = orders.index(order)
     return kept.index(kept[place]) == place
 

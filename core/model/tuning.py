@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import with_checked_keywords
+from pegbox.checks import check_flag, with_checked_keywords
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, SpaceError
 from pegbox.graph.graph import Array, Graph, Value
@@ -92,13 +92,13 @@ def tune_model(
     """
     if trials is None and budget is None:
         raise ArgumentError("tune_model: no limit; give budget='10m', trials=..., or both")
-    listed = as_models(models)
+    listed, progress = as_models(models), check_flag("progress", progress)
     variants = [list(model.variants.values()) for model in listed]
     # The tasks of the first variants are searched first.
     graphs = [graph for each in zip_longest(*variants) for graph in each if graph is not None]
     machine = machine_of(target, num_threads)
     tasks = model_tasks(graphs, machine)
-    journal = Journal(records) if isinstance(records, str | os.PathLike) else records
+    journal = records if records is None or isinstance(records, Journal) else Journal(records)
     choices = [_choice_of(model, machine, journal) for model in listed]
     kept = held_store(store)
     knowledge = Knowledge.of(None, kept)

@@ -16,6 +16,7 @@ from pegbox.errors import PluginError
 from pegbox.hooks import registry
 from pegbox.hooks.options import bind_options, construct, signature_of
 from pegbox.hooks.refs import parse_spec
+from pegbox.shown import value_text
 
 Total: TypeAlias = Callable[[Sequence[float]], float]
 """The function of the seconds of each task that is minimized: their sum, each as often as it is called."""
@@ -74,7 +75,7 @@ def make_allocation(given: AllocationLike, total: Total) -> Allocation:
         UnknownName, ArgumentError: there is no such allocation, or it has no such option.
         PluginError: the factory raises, or makes something else.
     """
-    owner, written = f"allocation {given!r}", {}
+    owner, written = f"allocation {value_text(given)}", {}
     if isinstance(given, str):
         spec = parse_spec(given)
         factory, written = registry.resolve("allocation", spec.name), dict(spec.options)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from pegbox.checks import check_int, check_seconds
+from pegbox.checks import check_int, check_mapping, check_seconds
 from pegbox.errors import MeasureError, PluginError, SpaceError, TuningError
 from pegbox.origin import users_level
 from pegbox.records.history import best
@@ -18,7 +18,7 @@ from pegbox.records.journal import Journal
 from pegbox.records.record import Circumstances, Record
 from pegbox.search.allocation import Allocation, Progress
 from pegbox.search.factory import check_tuner, tuner_label
-from pegbox.search.loop.callbacks import Callback, CallbackLike
+from pegbox.search.loop.callbacks import Callback, CallbackLike, check_callbacks
 from pegbox.search.loop.outcome import StopReason, TuneResult
 from pegbox.search.loop.recorder import Recorder, Resume, open_recording
 from pegbox.search.loop.state import SearchState
@@ -123,7 +123,8 @@ class TaskScheduler:
         most = math.inf if trials is None else check_int("trials", trials)
         end = math.inf if budget is None else time.monotonic() + check_seconds("budget", budget)
         size = int(min(ROUND, max(1, most // (2 * len(self.tasks))))) if most < math.inf else ROUND
-        heard, failures = list(callbacks), 0
+        heard, failures = check_callbacks(callbacks), 0
+        own = {} if measure_options is None else check_mapping("measure_options", measure_options, "options by name")
         try:
             while True:
                 if (spent := sum(self.trials)) >= most:
@@ -145,7 +146,7 @@ class TaskScheduler:
                         finalists=2,
                         callbacks=[*self._recorders[number], *heard],
                         first=() if self.trials[number] else first(number),
-                        measure_options={**task_options(number), **(measure_options or {})},
+                        measure_options={**task_options(number), **own},
                         **options,
                     )
                 except (MeasureError, TuningError) as error:

@@ -259,7 +259,9 @@ class ConfigSpace:
     def get(self, index: int) -> Config:
         """Return the config of an index in [0, size).
 
-        Digits of knobs that do not exist in it are set to 0, so that its own index may be smaller.
+        Digits of knobs that do not exist in it are set to 0, so that its own index may be smaller. Indices count all
+        combinations, as AutoTVM's do: the config may break constraints, see `violated`. `iterate` and `sample` give
+        valid ones alone.
 
         Raises:
             SpaceError: the index is outside the space.

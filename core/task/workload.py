@@ -323,7 +323,9 @@ def generated_template(workload: object, space: object) -> GeneratedTemplate:
     found = find_workload(workload)
     generator, label = _made(parse_spec(space)) if isinstance(space, str) else (space, _label(space, None))
     if not callable(generator):
-        raise TemplateError(f"space={space!r} is {generator!r}; give the name of a space generator, such as 'sketch'")
+        raise TemplateError(
+            f"space={value_text(space)} is not a generator; give the name of a space generator, such as 'sketch'"
+        )
     if isinstance(generator, type):
         made = next((vars(kind)["__call__"] for kind in generator.__mro__ if "__call__" in vars(kind)), None)
         if made is not None and not _refusal(made, None, (), None):

@@ -19,7 +19,15 @@ from tuned_models import TARGET, Machine, layers, trials_in
 
 import pegbox as pb
 from pegbox import te
-from pegbox.errors import ArgumentError, MeasureError, PluginError, SpaceError, TuningError, UnknownName
+from pegbox.errors import (
+    ArgumentError,
+    MeasureError,
+    PegboxError,
+    PluginError,
+    SpaceError,
+    TuningError,
+    UnknownName,
+)
 from pegbox.graph import Graph, Node, Value, conv_node, evaluate, pointwise_node
 from pegbox.hooks import registry
 from pegbox.measure import Failed, FailureKind, LocalMeasurer, Ok
@@ -50,6 +58,22 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> type[Machine]:
 @pytest.fixture
 def model() -> Model:
     return layers()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("records", 5),
+        ("callbacks", None),
+        ("measure_options", True),
+        ("progress", np.zeros(2)),
+        ("allocation", [10**5000]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_odd_options_are_refused_by_name(model: Model, option: str, value: object) -> None:
+    with pytest.raises(PegboxError, match=option):
+        pb.tune_model(model, trials=2, **{**QUICK, option: value})
 
 
 def test_a_search_makes_the_sum_of_all_calls_small(model: Model, tmp_path: Path) -> None:

@@ -465,3 +465,14 @@ def test_passes_that_cannot_be(task: Any, tmp_path: Path, machine: Noisy, passes
     with pytest.raises(ArgumentError, match=rf"passes={passes}"):
         pb.sweep(task, records=tmp_path / "s.jsonl", configs=40, passes=passes, progress=False)
     assert not machine.measured
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("configs", 10**30), ("passes", [10**5000]), ("passes", np.zeros(2)), ("seed", 2.5), ("progress", np.zeros(2))],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_odd_options_are_refused_by_name(option: str, value: object, tmp_path: Path) -> None:
+    task = pb.create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
+    with pytest.raises(ArgumentError, match=option):
+        pb.sweep(task, records=tmp_path / "trials.jsonl", **{option: value})  # type: ignore[arg-type]

@@ -160,6 +160,71 @@ def test_sums_of_narrow_rows_are_half_vectors() -> None:
     assert all(re.search(r"sums = alloc\(float32\[1, 1, \d, 3, 1, 8\], local\)", text) for text in texts)
 
 
+def test_vectors_of_channels_are_whole_registers_in_narrow_images() -> None:
+    kwargs = {"padding": 1, "layout": "NHWC"}
+    task = pb.create_task("depthwise_conv2d", (1, 64, 7, 7, 3, 3), kwargs, target="llvm -mcpu=x86-64-v4 -num-cores 1")
+    for config in task.space.iterate():
+        loops = [line for line in task.show_ir(config).splitlines() if "vectorized" in line]
+        assert loops
+        assert all(line.endswith("vectorized range(16):") for line in loops)
+
+
+def test_blocks_of_channels_go_down_the_rows(golden: Callable[[object], None]) -> None:
+    """960 channels of 7 x 7 are 60 vectors: half of 48 KiB holds 4 rows of 12."""
+    kwargs = {"padding": 1, "layout": "NHWC"}
+    target = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=48,2048,5120"
+    task = pb.create_task("depthwise_conv2d", (1, 960, 7, 7, 3, 3), kwargs, target=target)
+    configs = list(task.space.iterate())
+    assert {(c["order"].val, c["vectors"].val) for c in configs} >= {("cycx", 6), ("cyxc", 6)}
+    assert {c["vectors"].val for c in configs} == {1, 2, 3, 4, 6}
+    chosen = {"order": "cycx", "tile_h": 1, "tile_w": 7, "vectors": 2, "unroll_kh": True}
+    golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
+
+
+@pytest.mark.parametrize(
+    ("size", "caches", "is_blocked"),
+    [
+        ((960, 7, 7), "48,2048,5120", True),
+        ((960, 7, 7), "4,512,2048", False),  # the closest cache holds no block of four lines
+        ((960, 7, 7), "48,256,2048", False),  # the second cache does not hold the arrays
+        ((976, 7, 7), "48,2048,5120", False),  # 61 vectors have no divisors
+        ((960, 112, 112), "48,2048,5120", False),
+        ((64, 7, 7), "256,2048,5120", False),  # all channels are such a block
+    ],
+)
+def test_channels_are_in_blocks_only_where_that_may_help(
+    size: tuple[int, int, int], caches: str, is_blocked: bool
+) -> None:
+    kwargs = {"padding": 1, "layout": "NHWC"}
+    target = f"llvm -mcpu=x86-64-v4 -num-cores 1 -caches={caches}"
+    task = pb.create_task("depthwise_conv2d", (1, *size, 3, 3), kwargs, target=target)
+    found = {len(c["order"].val) for c in task.space.iterate()}
+    assert found == {4 if is_blocked else 3}
+
+
+def test_results_of_few_pixels_have_tiles_of_several_vectors() -> None:
+    """Of 25 vectors, the closest cache holds 5; a tile of a single pixel has 4, which do not divide these."""
+    target = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=48,2048,5120"
+    task = pb.create_task("depthwise_conv2d", (1, 400, 7, 7, 7, 7), {"layout": "NHWC"}, target=target)
+    assert {c["vectors"].val for c in task.space.iterate()} == {4}
+
+
+@pytest.mark.parametrize("channels", [188, 192])
+def test_values_of_blocks_of_channels(channels: int) -> None:
+    """The last vector of 188 channels is not full."""
+    kwargs = {"padding": 1, "layout": "NHWC"}
+    task = pb.create_task("depthwise_conv2d", (2, channels, 5, 6, 3, 3), kwargs, target="llvm -caches=16,1024,2048")
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(spec.shape).astype(spec.dtype) for spec in task.arguments()]
+    (expected,) = task.reference(arrays[:-1])
+    configs = list(task.space.iterate())
+    assert "cycx" in {c["order"].val for c in configs}
+    for config in configs[:: max(1, len(configs) // 6)]:
+        arrays[-1][:] = np.nan
+        pb.build(task, config=config)(*arrays)
+        np.testing.assert_allclose(arrays[-1], expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
 @pytest.mark.parametrize("width", [14, 16])
 def test_kernels_that_copy_nothing_update_no_memory_under_a_mask(target: str, width: int) -> None:

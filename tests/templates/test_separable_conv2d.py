@@ -130,3 +130,14 @@ def test_filters_of_pixels_are_packed() -> None:
     assert not packed[1, ..., 1:].any()
     with pytest.raises(ArgumentError, match=r"the weights are float32 of shape \(9, 4, 1, 1\), got float32 of shape"):
         pack_weights(task, np.zeros((9, 4, 3, 3), "float32"))
+
+
+def test_predictions_begin_with_vectors_that_read_no_leftovers() -> None:
+    kwargs = {"padding": 1, "layout": "NCHW"}
+    task = pb.create_task(NAME, (1, 16, 28, 28, 16, 3, 3), kwargs, target=AVX512)
+    prefers = task.preference
+    assert prefers is not None
+    found = {(c["copy"].val, c["tile_w"].val, c["lanes"].val): prefers(c) for c in task.space.iterate()}
+    assert found[True, 24, 8]
+    assert not found[True, 32, 16]
+    assert all(value for (copy, *_), value in found.items() if not copy)

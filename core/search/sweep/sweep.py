@@ -16,7 +16,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_int, check_seconds
+from pegbox.checks import check_flag, check_int, check_seconds
 from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import ArgumentError, RecordError, SpaceError
 from pegbox.measure.pipeline.measurer import Measurer
@@ -263,7 +263,9 @@ def sweep(
         check_task(task)
         why = "is recorded already; to measure it" if isinstance(task, RecordedSpace) else "is not a task; to sweep one"
         raise ArgumentError(f"{task!r} {why}, give the task: pegbox.create_task(...)")
-    check_int("seed", seed, minimum=0)
+    configs = None if configs is None else check_int("configs", configs, maximum=sys.maxsize)
+    passes, seed = check_int("passes", passes, minimum=0, maximum=sys.maxsize), check_int("seed", seed, minimum=0)
+    progress = check_flag("progress", progress)
     budget_seconds = None if budget is None else check_seconds("budget", budget)
     defaults = {"kept_builds": _KEPT, "rounds": _ROUNDS} if passes else {"kept_builds": MOST}
     measurer = local_measurer(
