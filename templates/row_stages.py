@@ -1,4 +1,4 @@
-"""The stages of a computation by rows, and their rows."""
+"""The rows of a computation, and the stages that are computed for each of them."""
 
 from __future__ import annotations
 
