@@ -49,7 +49,7 @@ def read_unpacked(path: Path, what: str) -> bytes:
 
 
 def is_packed(path: Path) -> bool:
-    """Decide whether a file is packed, by its name or by its first bytes."""
+    """Decide if a file is packed, by its name or by its first bytes."""
     if path.suffix in _NAMES or not path.is_file():
         return path.suffix in _NAMES
     with path.open("rb") as file:

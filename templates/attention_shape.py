@@ -98,7 +98,7 @@ class Attention(AttentionSizes):
         return head, query
 
     def reads_values(self, columns: int) -> bool:
-        """Decide whether the values lie as tiles of so many vectors read them: whole rows, one behind the other."""
+        """Decide if the values lie as tiles of so many vectors read them: whole rows, one behind the other."""
         return self.layout.axes.endswith("ND") and self.d_v <= columns * self.lanes
 
     def last_key(self, row: te.Expr) -> te.Expr:

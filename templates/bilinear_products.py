@@ -212,7 +212,7 @@ def _is_block_of(p: BilinearProducts, vectors: int, block: int) -> bool:
 
 
 def _fits_cache(p: BilinearProducts, tiles: int, block: int) -> bool:
-    """Decide whether a block of rows and of vectors of columns fits, or none does and it is the smallest."""
+    """Decide if a block of rows and of vectors of columns fits, or none does and it is the smallest."""
     each, l2 = p.matrices * p.itemsize, p.target.caches.l2
     smallest = min(shape.tiles for shape in good_shapes(p))
     data, products = each * tiles * p.depth, each * tiles * block * p.lanes

@@ -76,7 +76,7 @@ def pixel_heights(conv: Conv) -> list[int]:
 
 
 def end_in_panels(conv: Conv, height: int) -> bool:
-    """Decide whether tiles of that many output channels read no panel of packed weights behind the last one."""
+    """Decide if tiles of that many output channels read no panel of packed weights behind the last one."""
     return -(-conv.o // height) * height <= conv.vectors * conv.lanes
 
 
@@ -91,7 +91,7 @@ def tile_widths(conv: Conv) -> list[int]:
 
 
 def streams_vectors(target: Target, rows: int, vectors: int) -> bool:
-    """Decide whether a tile's vectors are loaded one by one and its broadcast elements kept: registers hold no row."""
+    """Decide if a tile's vectors are loaded one by one and its broadcast elements kept: registers hold no row."""
     return not fits_registers(target, rows, vectors)
 
 

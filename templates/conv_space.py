@@ -300,7 +300,7 @@ def _constrain_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _is_cached(cfg: pb.TemplateConfig, block: int, tile_bytes: int) -> bool:
-    """Decide whether a block is neither larger than the second cache nor a small share of the first one.
+    """Decide if a block is neither larger than the second cache nor a small share of the first one.
 
     Small ones are for several cores: each of these has blocks of its own.
     """
@@ -310,7 +310,7 @@ def _is_cached(cfg: pb.TemplateConfig, block: int, tile_bytes: int) -> bool:
 
 
 def _is_first_name(order: str, rows: int, columns: int) -> bool:
-    """Decide whether an order is the first of those that are the same without loops of one iteration."""
+    """Decide if an order is the first of those that are the same without loops of one iteration."""
     left = "o" + ("h" if rows > 1 else "") + ("w" if columns > 1 else "")
     projected = ["".join(x for x in name if x in left) for name in (OHW, HOW, HWO)]
     return projected.index("".join(x for x in order if x in left)) == (OHW, HOW, HWO).index(order)

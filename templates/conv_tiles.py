@@ -23,22 +23,22 @@ FEW_CHANNELS = 8  # a loop over fewer input channels costs more than a block of 
 
 
 def sticks_out_little(extent: int, tile: int) -> bool:
-    """Decide whether tiles of that size cover the extent with little beyond it."""
+    """Decide if tiles of that size cover the extent with little beyond it."""
     return (-extent % tile) * _OF_A_TILE <= extent
 
 
 def is_block(count: int, block: int) -> bool:
-    """Decide whether the last block of so many tiles (0: all of them) is not much smaller than the others."""
+    """Decide if the last block of so many tiles (0: all of them) is not much smaller than the others."""
     return block == 0 or (block < count and (-count % block) * _OF_A_BLOCK <= count)
 
 
 def leaves_border_out(conv: Conv, axis: int) -> bool:
-    """Decide whether tiles leave out the rows (axis 0) or columns (1) of the filter that lie in the border."""
+    """Decide if tiles leave out the rows (axis 0) or columns (1) of the filter that lie in the border."""
     return conv.c >= FEW_CHANNELS and conv.inside(axis) <= 1 - _BORDER
 
 
 def leaves_tiles_out(conv: Conv, axis: int, extent: int) -> bool:
-    """Decide whether tiles of that extent are left out where they lie wholly in the border of a dilated filter."""
+    """Decide if tiles of that extent are left out where they lie wholly in the border of a dilated filter."""
     if conv.dilation[axis] == 1 or conv.kernel[axis] == 1 or not leaves_border_out(conv, axis):
         return False
     return (extent - 1) * conv.stride[axis] < max(conv.padding[axis], conv.padding_after[axis])
@@ -83,7 +83,7 @@ def pitch_of(conv: Conv) -> int:
 
 
 def is_gapless(conv: Conv) -> bool:
-    """Decide whether the pixels of a line are those of the result, with nothing between the rows."""
+    """Decide if the pixels of a line are those of the result, with nothing between the rows."""
     return pitch_of(conv) == conv.out[1]
 
 
@@ -110,7 +110,7 @@ def trips(c: KnobValues, conv: Conv) -> tuple[int, int]:
 
 
 def fetches_weights(c: KnobValues, conv: Conv) -> bool:
-    """Decide whether packed weights are prefetched: each is read for all pixels before others.
+    """Decide if packed weights are prefetched: each is read for all pixels before others.
 
     Those that are multiplied and the next ones fit the second cache.
     """
@@ -121,13 +121,13 @@ def fetches_weights(c: KnobValues, conv: Conv) -> bool:
 
 
 def weights_come_in_time(c: KnobValues, conv: Conv) -> bool:
-    """Decide whether nearly all packed weights are prefetched while others are multiplied."""
+    """Decide if nearly all packed weights are prefetched while others are multiplied."""
     is_small = weight_blocks.is_small(_bytes_at_once(c, conv), conv.vectors * _bytes_of_vector(conv))
     return is_small and fetches_weights(c, conv)
 
 
 def reads_panels_alone(c: KnobValues) -> bool:
-    """Decide whether there is one block, in which one panel of weights after the other is read for all pixels."""
+    """Decide if there is one block, in which one panel of weights after the other is read for all pixels."""
     return bool(c["order_tiles"].val == OHW and c["block_h"].val == 0 and c["block_o"].val == 0)
 
 

@@ -66,7 +66,7 @@ def lanes_of_row(cfg: KnobValues, conv: Conv) -> int:
 
 
 def reads_rows(cfg: pb.TemplateConfig, conv: Conv) -> bool:
-    """Decide whether every second column is picked in registers: where a tile has whole rows, and is written out."""
+    """Decide if every second column is picked in registers: where a tile has whole rows, and is written out."""
     is_direct = cfg["unroll_kh"].val and not cfg["copy"].val
     return is_direct and sums_of_result(conv) > 0 and cfg["tile_w"].val >= conv.out[1]
 

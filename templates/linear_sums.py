@@ -43,7 +43,7 @@ def chosen(index: te.Expr, choices: Sequence[te.Expr]) -> te.Expr:
 
 
 def _is_twin(one: Sequence[Fraction], other: Sequence[Fraction]) -> bool:
-    """Decide whether two rows differ in the signs of some entries, but not of all."""
+    """Decide if two rows differ in the signs of some entries, but not of all."""
     sums = [a + b for a, b in zip(one, other, strict=True)]
     return all(abs(a) == abs(b) for a, b in zip(one, other, strict=True)) and any(sums) and one != other
 

@@ -152,7 +152,7 @@ def _strassen_product(node: Node, target: Target) -> NodeTask | None:
 
 
 def _is_of_pixels(first: Node) -> bool:
-    """Decide whether each pixel of a convolution's result is a sum over the channels of the same pixel."""
+    """Decide if each pixel of a convolution's result is a sum over the channels of the same pixel."""
     numbers: Any = first.attributes
     strides, pads = numbers["strides"], numbers["pads"]
     return math.prod(first.inputs[1].shape[2:]) == 1 and set(strides) == {1} and not any(pads)

@@ -48,5 +48,5 @@ def step_cost(rows: int, vectors: int) -> float:
 
 
 def is_balanced(rows: int, vectors: int) -> bool:
-    """Decide whether a tile has more multiply-adds than loads."""
+    """Decide if a tile has more multiply-adds than loads."""
     return rows * vectors > rows + vectors

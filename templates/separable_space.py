@@ -134,6 +134,6 @@ def _cost(extent: int, size: int, vectors: int, width: int, rows: int = 1) -> fl
 
 
 def _is_side_by_side(point: Conv, channels: int) -> bool:
-    """Decide whether the weights of a tile's output channels lie side by side in packed weights."""
+    """Decide if the weights of a tile's output channels lie side by side in packed weights."""
     is_whole = point.lanes % channels == 0 or channels % point.lanes == 0 or channels == point.o
     return point.weights != PACKED or is_whole

@@ -135,7 +135,7 @@ class DropletTuner(BaseTuner):
 
 
 def faster(one: Measurement, other: Measurement, pvalue: float) -> bool:
-    """Decide whether `one` is faster than `other`, and with repeats of both: whether that is unlikely to be chance."""
+    """Decide if `one` is faster than `other`, and with repeats of both: whether that is unlikely to be chance."""
     if not one.cost < other.cost:
         return False
     if min(len(one.repeats), len(other.repeats)) < 2:

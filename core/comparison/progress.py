@@ -210,7 +210,7 @@ class _Progress:
             self.broken.append(BrokenRun(spec.task, spec.tuner, spec.seed, reason))
 
     def _hangs(self, spec: RunSpec) -> bool:
-        """Decide whether the tuner took too long so often on this task that its other seeds are left out."""
+        """Decide if the tuner took too long so often on this task that its other seeds are left out."""
         late = [
             each
             for each in self.broken

@@ -18,7 +18,7 @@ _STEP_OPERATORS = frozenset({"floordiv", "floormod", "truncdiv", "truncmod"})
 
 
 def is_continuous(outputs: Sequence[Tensor]) -> bool:
-    """Decide whether outputs are floats that depend on all floats of their computation without steps.
+    """Decide if outputs are floats that depend on all floats of their computation without steps.
 
     Comparisons of floats, their conversion to integers, and rounding are steps: a value near one of them may end on the
     other side of it in another precision. A statement in C may contain steps.

@@ -91,7 +91,7 @@ def epilogue_of(source: Tensor, given: Sequence[Tensor]) -> Epilogue:
 
 
 def _is_at(load: Load, axes: Sequence[IterVar]) -> bool:
-    """Decide whether a load reads the element of these axes; along an axis of one element every index is the same."""
+    """Decide if a load reads the element of these axes; along an axis of one element every index is the same."""
     return all(index is axis or axis.extent == 1 for index, axis in zip(load.indices, axes, strict=True))
 
 

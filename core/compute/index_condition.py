@@ -19,7 +19,7 @@ MOST_POINTS = 1 << 24
 
 
 def reads_nothing(expr: Expr) -> bool:
-    """Decide whether a value depends on indices alone."""
+    """Decide if a value depends on indices alone."""
     return not any(True for _ in loads(expr))
 
 
@@ -60,7 +60,7 @@ def around(grid: Grid, box: Grid) -> Iterator[Grid]:
 
 
 def hold_together(a: Expr, b: Expr, grid: Grid) -> bool:
-    """Decide whether two conditions hold at the same points of a grid."""
+    """Decide if two conditions hold at the same points of a grid."""
     sides = conjuncts(a), conjuncts(b)
     for part in _groups_of_shared_variables([*sides[0], *sides[1]]):
         own = _grid_of(part, grid)

@@ -126,7 +126,7 @@ class StatementWriter:
         return rewrite(expr, lambda e: moved.get(e) if isinstance(e, Load | Select) else None)
 
     def is_within(self, expr: Expr, grid: Grid) -> bool:
-        """Decide whether all reads are affine ones within a tensor."""
+        """Decide if all reads are affine ones within a tensor."""
         held = self.storages
         return all(each.buffer in held and grid.walk(each, held[each.buffer].strides) for each in loads(expr))
 

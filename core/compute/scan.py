@@ -183,7 +183,7 @@ def _check_shapes(
 
 
 def _is_shape(tensor: Tensor, shape: Sequence[int]) -> bool:
-    """Decide whether a tensor has a shape, whose extents may be expressions."""
+    """Decide if a tensor has a shape, whose extents may be expressions."""
     return tensor.ndim == len(shape) and all(
         same(as_expr(a), as_expr(b)) for a, b in zip(tensor.shape, shape, strict=True)
     )

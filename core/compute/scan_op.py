@@ -60,7 +60,7 @@ class ScanOp(ComputeOp):
         return op
 
     def has_member(self, op: Operation) -> bool:
-        """Decide whether an operation is the scan, or one of its cells, perhaps written in another way."""
+        """Decide if an operation is the scan, or one of its cells, perhaps written in another way."""
         mine = {tensor.buffer for each in self.members for tensor in each.outputs}
         return any(tensor.buffer in mine for tensor in op.outputs)
 

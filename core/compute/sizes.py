@@ -55,7 +55,7 @@ def check_static(ops: Iterable[Operation]) -> None:
 
 
 def _is_sized(op: Operation) -> bool:
-    """Decide whether an operation has size variables; the question is asked for each program that is made."""
+    """Decide if an operation has size variables; the question is asked for each program that is made."""
     if any(isinstance(extent, Expr) for tensor in op.outputs for extent in tensor.shape):
         return True
     if not isinstance(op, ComputeOp):

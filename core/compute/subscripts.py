@@ -56,7 +56,7 @@ def indirect_extents(outputs: Sequence[Operation]) -> Iterator[int]:
 
 
 def has_indirect_reads(outputs: Sequence[Operation]) -> bool:
-    """Decide whether an element is read at an index that is itself read from memory, as in a gather."""
+    """Decide if an element is read at an index that is itself read from memory, as in a gather."""
     return any(True for _ in indirect_extents(outputs))
 
 

@@ -70,7 +70,7 @@ class Tensor(Whole):
         return Load(self.buffer, tuple(cast(dtypes.INDEX, e) for e in exprs))
 
     def same_as(self, other: object) -> bool:
-        """Decide whether another object is this very tensor."""
+        """Decide if another object is this very tensor."""
         return self is other
 
     def __add__(self, other: object) -> Tensor:
@@ -212,7 +212,7 @@ class Operation:
         return self.outputs[index]
 
     def same_as(self, other: object) -> bool:
-        """Decide whether another object is this very operation."""
+        """Decide if another object is this very operation."""
         return self is other
 
     def __repr__(self) -> str:

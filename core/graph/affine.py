@@ -75,7 +75,7 @@ def affine_of(node: Node, constants: Mapping[Value, Array]) -> Affine | None:
 
 
 def _fits(value: Value, y: Value) -> bool:
-    """Decide whether a value can be broadcast to the shape of another: a quick answer for most nodes."""
+    """Decide if a value can be broadcast to the shape of another: a quick answer for most nodes."""
     longer = y.shape[len(y.shape) - len(value.shape) :]
     return len(value.shape) <= len(y.shape) and all(
         extent in (1, whole) for extent, whole in zip(value.shape, longer, strict=True)

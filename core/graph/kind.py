@@ -47,19 +47,19 @@ def operations_of(node: Node) -> list[ComputeOp]:
 
 @_once
 def has_reduction(node: Node) -> bool:
-    """Decide whether an element of an output is computed by a reduction."""
+    """Decide if an element of an output is computed by a reduction."""
     return any(op.reduce is not None for op in operations_of(node))
 
 
 @_once
 def is_injective(node: Node) -> bool:
-    """Decide whether each element of an output is an expression of elements of the inputs, without a reduction."""
+    """Decide if each element of an output is an expression of elements of the inputs, without a reduction."""
     return all(map(_is_plain, operations_of(node)))
 
 
 @_once
 def is_pointwise(node: Node) -> bool:
-    """Decide whether each element of an output is computed from the elements of the inputs at the same place.
+    """Decide if each element of an output is computed from the elements of the inputs at the same place.
 
     Inputs of smaller shapes may be broadcast. All outputs have one shape, and no value depends on the place itself.
     """
@@ -150,7 +150,7 @@ def _same(index: Expr, axis: IterVar) -> bool:
 
 @_once
 def is_view(node: Node) -> bool:
-    """Decide whether the only output has all elements of the only input in the same order."""
+    """Decide if the only output has all elements of the only input in the same order."""
     same_size = len(node.outputs) == 1 and len(node.inputs) == 1 and (
         math.prod(node.inputs[0].shape) == math.prod(node.outputs[0].shape)
     )  # fmt: skip

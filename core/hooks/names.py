@@ -132,7 +132,7 @@ class NameTable:
         }
 
     def is_local(self, kind: str, name: str) -> bool:
-        """Decide whether an object claims the name that no plugin gave: a plugin gives the place of one."""
+        """Decide if an object claims the name that no plugin gave: a plugin gives the place of one."""
         claims = self._claims.get((kind, name), ())
         return any(not isinstance(each.target, str) and not each.owner.startswith(PLUGIN) for each in claims)
 
@@ -179,7 +179,7 @@ def _distinct(claims: list[Claim]) -> list[Claim]:
 
 
 def _is_copy(old: Claim, new: Claim) -> bool:
-    """Decide whether two claims are on one name in one file, which may have been edited in between."""
+    """Decide if two claims are on one name in one file, which may have been edited in between."""
     path, names = old.definition.path, [(claim.origin or "").rpartition(":")[2] for claim in (old, new)]
     return bool(path) and path == new.definition.path and names[0] == names[1]
 

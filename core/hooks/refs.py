@@ -32,7 +32,7 @@ _FILE_REF = re.compile(r"(?P<path>.+\.py):(?P<attribute>[^\W\d]\w*)")
 
 
 def is_module_ref(text: str) -> bool:
-    """Decide whether `text` has the form "package.module:attribute"."""
+    """Decide if `text` has the form "package.module:attribute"."""
     return _MODULE_REF.fullmatch(text) is not None
 
 
@@ -49,7 +49,7 @@ def import_ref(ref: str) -> object:
 
 
 def is_file_module(name: str) -> bool:
-    """Decide whether a module was made by `import_file`: another process has to import its file, not its name."""
+    """Decide if a module was made by `import_file`: another process has to import its file, not its name."""
     return name.startswith(_FILE_MODULE)
 
 

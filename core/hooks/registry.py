@@ -79,7 +79,7 @@ class Registry:
             self._table.discard(kind, name, owner=owner)
 
     def is_local(self, kind: str, name: str) -> bool:
-        """Decide whether code of this process, and no plugin, has registered the name; loads no plugin."""
+        """Decide if code of this process, and no plugin, has registered the name; loads no plugin."""
         with self._lock:
             return self._table.is_local(kind, name)
 

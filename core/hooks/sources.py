@@ -104,7 +104,7 @@ class _Loader(importlib.abc.InspectLoader):
         return compile(self._source.text, self._source.file or fullname, "exec", dont_inherit=True)
 
     def is_package(self, fullname: str) -> bool:
-        """Decide whether a module has submodules."""
+        """Decide if a module has submodules."""
         return self._source.is_package
 
     def exec_module(self, module: ModuleType) -> None:

@@ -376,7 +376,7 @@ def _first_of_each_template(tasks: Sequence[Task]) -> list[int]:
 
 
 def runs_here(program: CompiledProgram) -> bool:
-    """Decide whether this processor can run a kernel."""
+    """Decide if this processor can run a kernel."""
     target = program.target
     with suppress(TargetError):
         check_processor(target, program.name)

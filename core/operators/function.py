@@ -235,7 +235,7 @@ def function_of(name: object, space: object, given: Mapping[str, Any], target: T
 
 
 def _is_template(found: object) -> bool:
-    """Decide whether an object is a template function; what is neither is refused as a workload."""
+    """Decide if an object is a template function; what is neither is refused as a workload."""
     return callable(found) and takes_config(found)
 
 

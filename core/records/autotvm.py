@@ -44,7 +44,7 @@ _NUMBERS = {
 
 
 def is_autotvm(form: Mapping[str, Any]) -> bool:
-    """Decide whether a line is one of AutoTVM's, whose versions begin with 0."""
+    """Decide if a line is one of AutoTVM's, whose versions begin with 0."""
     version = form.get("version", form.get("v"))
     return type(version) is float and version < 1 and not form.keys().isdisjoint(("input", "i"))
 
@@ -106,7 +106,7 @@ def form_of(record: Record, failed_cost: float) -> dict[str, Any]:
 
 
 def is_for_cpu(target: str) -> bool:
-    """Decide whether a target string of TVM's, "llvm -keys=cpu ..." or a JSON object, means a CPU."""
+    """Decide if a target string of TVM's, "llvm -keys=cpu ..." or a JSON object, means a CPU."""
     if target.startswith("{"):
         try:
             return bool(json.loads(target).get("kind") == "llvm")

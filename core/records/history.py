@@ -182,7 +182,7 @@ def of_code(
 
 
 def is_of_other_code(record: Record, task: Task) -> bool:
-    """Decide whether the template's code was edited after the record, as far as the record shows it."""
+    """Decide if the template's code was edited after the record, as far as the record shows it."""
     return bool(record.code) and differ(record.code, task.code)
 
 

@@ -187,7 +187,7 @@ def _ending(fd: int, size: int) -> bytes:
 
 
 def _is_torn(error: RecordError | UnicodeDecodeError) -> bool:
-    """Decide whether the error of a line without a newline is that of a write that was cut short.
+    """Decide if the error of a line without a newline is that of a write that was cut short.
 
     A record is one JSON object, and no part of one that ends early is JSON.
     """

@@ -33,7 +33,7 @@ class ResultsReader(Protocol):
     """Reads the files of another tool. A factory `factory()` makes one."""
 
     def accepts(self, path: Path, /) -> bool:
-        """Decide whether the file is one of that tool's."""
+        """Decide if the file is one of that tool's."""
 
     def read(self, path: Path, /, *, objective: str | None = None) -> RecordedSpace:
         """Read the file as a recorded space; tuners minimise the `objective`, the time by default.

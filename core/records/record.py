@@ -161,7 +161,7 @@ class Record:
         return processor_of(self.host)
 
     def is_of(self, task: Task) -> bool:
-        """Decide whether the record is of this task's workload, on any target and from any space."""
+        """Decide if the record is of this task's workload, on any target and from any space."""
         if self.tool:
             return self.name == task.name and bool(self.args == plain(tuple(workload_of(task)[1].values())))
         return bool(self.workload == plain(workload_of(task)))
@@ -181,7 +181,7 @@ class Record:
         return call(self.name, self.kwargs, self.args) if self.tool else call(*self.workload)
 
     def is_accurate_for(self, task: Task) -> bool:
-        """Decide whether its error is one that a task allows.
+        """Decide if its error is one that a task allows.
 
         A record without an error is of a kernel that was compared with NumPy within the default.
         """

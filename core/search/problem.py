@@ -171,7 +171,7 @@ def check_recording_host(callbacks: Iterable[CallbackLike], measurer: Measurer) 
 
 
 def is_task(task: object) -> bool:
-    """Decide whether it is a task, a group, a recorded space or an objective. A configuration has a space, too."""
+    """Decide if it is a task, a group, a recorded space or an objective. A configuration has a space, too."""
     if isinstance(task, TaskGroup):
         return True
     return isinstance(getattr(task, "space", None), ConfigSpace) and hasattr(task, "flop")

@@ -218,7 +218,7 @@ class _Collector(Callback):
 
 
 def _is_unmeasurable(error: MeasureError | TuningError) -> bool:
-    """Decide whether measuring failed, rather than a tuner or a callback."""
+    """Decide if measuring failed, rather than a tuner or a callback."""
     return isinstance(error, MeasureError) or isinstance(error.__cause__, MeasureError)
 
 

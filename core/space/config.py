@@ -60,7 +60,7 @@ class Config:
         return isinstance(name, str) and self.space.positions.get(name, len(self.digits)) < len(self.digits)
 
     def exists(self, name: str) -> bool:
-        """Decide whether the knob's condition holds here; a knob without a condition always exists."""
+        """Decide if the knob's condition holds here; a knob without a condition always exists."""
         if name not in self:
             raise SpaceError(f"no knob {value_text(name)} in this config{near_names(name, self.space.knobs)}")
         return self.space.exists(self, name)

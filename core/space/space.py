@@ -308,7 +308,7 @@ class ConfigSpace:
         return rows_from_json(self, forms)
 
     def exists(self, config: Config, name: str) -> bool:
-        """Decide whether a knob exists in a config; `config.exists(name)` is the usual spelling."""
+        """Decide if a knob exists in a config; `config.exists(name)` is the usual spelling."""
         if not isinstance(name, str) or name not in self.knobs:
             raise SpaceError(f"no knob {value_text(name)} in this space{near_names(name, self.knobs)}")
         when = self.knobs[name].when

@@ -180,7 +180,7 @@ def policy_splits(extent: int, policy: str, num_outputs: int, max_factor: int, t
 
 
 def _fits(extent: int, product: int, tails: bool) -> bool:
-    """Decide whether inner extents of this product are allowed. Further factors do not mend a product that is not."""
+    """Decide if inner extents of this product are allowed. Further factors do not mend a product that is not."""
     return product <= extent and (tails or extent % product == 0)
 
 

@@ -43,7 +43,7 @@ class Component:
     constraints: tuple[BoundConstraint, ...]
     checks: tuple[Check, ...]
     gates: tuple[int, ...]
-    """The columns that decide whether others exist."""
+    """The columns that decide if others exist."""
 
     @cached_property
     def column_array(self) -> Digits:

@@ -146,7 +146,7 @@ class Database:
             connection.close()
 
     def _is_there(self) -> bool:
-        """Decide whether there is a database; raise `_Unusable` where others may write to it."""
+        """Decide if there is a database; raise `_Unusable` where others may write to it."""
         for path in (self.folder, self.path):
             try:
                 held = path.stat()

@@ -171,7 +171,7 @@ class TuningStore:
 
 
 def _gives_way(record: Record, held: Record, beside: Sequence[Record]) -> bool:
-    """Decide whether a record is no better than the one that is kept."""
+    """Decide if a record is no better than the one that is kept."""
     from pegbox.task.code_fingerprint import differ
 
     if held.code and record.code and differ(held.code, record.code):

@@ -40,7 +40,7 @@ def code_fingerprint(function: object) -> str:
 
 
 def differ(one: str, other: str) -> bool:
-    """Decide whether two fingerprints are of different code: not where one is unknown, or of another Python."""
+    """Decide if two fingerprints are of different code: not where one is unknown, or of another Python."""
     return one != other and one.partition(":")[0] == other.partition(":")[0]
 
 

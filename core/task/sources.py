@@ -50,7 +50,7 @@ def _is_known(module: str) -> bool:
 
 
 def _belongs(file: str, module: str, first: str) -> bool:
-    """Decide whether a file is a user's, or of the installed package of the first module."""
+    """Decide if a file is a user's, or of the installed package of the first module."""
     return module.partition(".")[0] == first.partition(".")[0] or not any(folder in file for folder in _INSTALLED)
 
 

@@ -140,7 +140,7 @@ class Template(NamedFunction):
 
 
 def takes_config(function: Callable[..., Any]) -> bool:
-    """Decide whether the first parameter is, by its name or annotation, the configuration of a template."""
+    """Decide if the first parameter is, by its name or annotation, the configuration of a template."""
     first = _first_parameter(function)
     return first is not None and (first.name in ("cfg", "config") or "Config" in str(first.annotation))
 

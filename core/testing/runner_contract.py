@@ -68,7 +68,7 @@ def _writing(content: bytes) -> Program:
 
 
 def _hung_up(reader: int) -> bool:
-    """Decide whether the last writer of a pipe goes away, waiting a while for it."""
+    """Decide if the last writer of a pipe goes away, waiting a while for it."""
     poller = select.poll()
     poller.register(reader, select.POLLHUP)
     return bool(poller.poll(5000))

@@ -224,7 +224,7 @@ class Child:
                 os.kill(self._supervisor, signal.SIGCONT)
 
     def _is_lost(self) -> bool:
-        """Decide whether the supervisor has ended, so that its numbers may belong to others."""
+        """Decide if the supervisor has ended, so that its numbers may belong to others."""
         return self._link.fileno() < 0 or is_ready(self._link, 0, 0.0)
 
     def _receive(self, size: int, flags: int = 0) -> bytes:

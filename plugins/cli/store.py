@@ -78,7 +78,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def _is_named(name: str, namespace: argparse.Namespace) -> bool:
-    """Decide whether a template is one of those that are named, or none is."""
+    """Decide if a template is one of those that are named, or none is."""
     return not namespace.names or bool({name, name.partition("@")[0]} & set(namespace.names))
 
 

@@ -97,7 +97,7 @@ class PegboxBackend(Backend):
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Decide whether a model can be read."""
+        """Decide if a model can be read."""
         try:
             read_model(model)
         except (DataDependent, OpenShapes):
@@ -135,7 +135,7 @@ class PegboxBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Decide whether models run on a device."""
+        """Decide if models run on a device."""
         return device.partition(":")[0] == "CPU"
 
     @classmethod

@@ -102,7 +102,7 @@ def _numbers(given: Mapping[int, Value], places: Sequence[int], graph: GraphBuil
 
 
 def _is_worth(x: Value, rows: int, inputs: int, outputs: int) -> bool:
-    """Decide whether a product is faster than sums whose factors are looked up."""
+    """Decide if a product is faster than sums whose factors are looked up."""
     size = inputs * outputs * np.dtype(x.dtype).itemsize if x.dtype in _DTYPES else math.inf
     return size <= (_LARGEST if rows >= _ROWS else _CACHED)
 

@@ -43,7 +43,7 @@ class ModelFile:
 
 
 def is_own(domain: str) -> bool:
-    """Decide whether a domain is ONNX's own."""
+    """Decide if a domain is ONNX's own."""
     return domain in ("", "ai.onnx")
 
 
@@ -89,7 +89,7 @@ def _parsed(path: Path) -> onnx.ModelProto:
 
 
 def _has_readable_names(model: onnx.ModelProto) -> bool:
-    """Decide whether all strings are text; protobuf gives bytes for others."""
+    """Decide if all strings are text; protobuf gives bytes for others."""
     pending: list[Any] = [model]
     while pending:
         message = pending.pop()

@@ -70,7 +70,7 @@ def _weights(given: Mapping[int, Value], graph: GraphBuilder) -> tuple[Array, Ar
 
 
 def _fit(kind: str, x: Value, arrays: Sequence[Array | None], attributes: Mapping[str, Any]) -> bool:
-    """Decide whether the types and shapes are those of the operator: others are refused where it is computed whole."""
+    """Decide if the types and shapes are those of the operator: others are refused where it is computed whole."""
     w, r, b = arrays
     if w is None or r is None or w.ndim != 3 or r.ndim != 3 or len(x.shape) != 3:
         return False

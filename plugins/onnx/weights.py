@@ -111,7 +111,7 @@ class Weights:
 
 
 def is_suspicious(array: Array) -> bool:
-    """Decide whether an array has NaN, or infinities among weights; a mask of zeros and infinities may have those."""
+    """Decide if an array has NaN, or infinities among weights; a mask of zeros and infinities may have those."""
     if array.dtype.kind not in "fV":  # V: NumPy's kind of bfloat16
         return False
     flat = array.reshape(-1)

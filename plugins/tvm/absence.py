@@ -241,7 +241,7 @@ def watch_imports() -> None:
 
 
 def _is_offered(name: str, value: object) -> bool:
-    """Decide whether a name of a module is one that users import, not another module or Python's own."""
+    """Decide if a name of a module is one that users import, not another module or Python's own."""
     own = str(getattr(value, "__module__", _PACKAGE)).startswith("pegbox")
     return own and not name.startswith("_") and not isinstance(value, ModuleType)
 

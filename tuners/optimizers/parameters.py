@@ -89,7 +89,7 @@ class SpaceParameters:
         self.parameters = tuple(one for knob in self.knobs for one in knob.parameters)
 
     def exists(self, place: int, digits: list[int]) -> bool:
-        """Decide whether the knob at a place exists, given the digits of those before it; -1 for one that does not."""
+        """Decide if the knob at a place exists, given the digits of those before it; -1 for one that does not."""
         when = self._structure.knobs[place].when
         return when is None or all(digits[self._positions[name]] in wanted for name, wanted in when.parents)
 

@@ -196,7 +196,7 @@ def _repeated(frame: Frame, dtype: str, text: str, count: int) -> str:
 
 
 def _has_whole_vectors(frame: Frame, buffer: Buffer, terms: Terms, count: int) -> bool:
-    """Decide whether a buffer consists of whole vectors, and the terms of an address are multiples of `count`, too.
+    """Decide if a buffer consists of whole vectors, and the terms of an address are multiples of `count`, too.
 
     A private buffer counts as none, because its elements may have registers of their own.
     """
@@ -206,7 +206,7 @@ def _has_whole_vectors(frame: Frame, buffer: Buffer, terms: Terms, count: int) -
 
 
 def _spans_registers(frame: Frame, buffer: Buffer, terms: Terms, start: int, spread: Pattern, count: int) -> bool:
-    """Decide whether lanes lie in two or three of the vectors that a register tile consists of, at constant places.
+    """Decide if lanes lie in two or three of the vectors that a register tile consists of, at constant places.
 
     The rows of such a tile are whole vectors: others are stored at places of their own.
     """
@@ -249,7 +249,7 @@ def _load_registers(frame: Frame, buffer: Buffer, start: int, offsets: Offsets) 
 
 
 def _is_near(frame: Frame, buffer: Buffer, spread: Pattern, count: int) -> bool:
-    """Decide whether masked loads of two vectors hold all lanes, on a processor that has instructions for them."""
+    """Decide if masked loads of two vectors hold all lanes, on a processor that has instructions for them."""
     close = spread.offsets is not None and spread.distinct and spread.span < 2 * count
     return close and nbytes(buffer.dtype) >= _LEAST_BYTES and features.has(frame.module.target, "avx")
 

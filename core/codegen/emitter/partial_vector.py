@@ -57,7 +57,7 @@ def _vector(pieces: list[Chunk]) -> Chunk | None:
 
 
 def _is_harmless(frame: Frame, stmt: Store, vector: Chunk) -> bool:
-    """Decide whether a store goes to neighbours, and lanes beyond its end can be computed."""
+    """Decide if a store goes to neighbours, and lanes beyond its end can be computed."""
     if not dtypes.is_float(stmt.value.dtype) or dtypes.BITS[stmt.buffer.dtype] not in _BITS:
         return False
     if not frame.addresses(stmt).is_index:
@@ -68,7 +68,7 @@ def _is_harmless(frame: Frame, stmt: Store, vector: Chunk) -> bool:
 
 
 def _is_defined(frame: Frame, expr: Expr, vector: Chunk) -> bool:
-    """Decide whether all lanes have a value: they divide no integers, and read one element that they have in common,
+    """Decide if all lanes have a value: they divide no integers, and read one element that they have in common,
     or whole vectors of register tiles.
     """
     if isinstance(expr, Load):

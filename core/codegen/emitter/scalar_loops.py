@@ -184,7 +184,7 @@ def _uses(exprs: Iterable[Expr], var: Var) -> bool:
 
 
 def _has_uniform_chain(var: Var, work: Sequence[_Work]) -> bool:
-    """Decide whether LLVM's vectorizer would walk too many paths in the loop over `var`."""
+    """Decide if LLVM's vectorizer would walk too many paths in the loop over `var`."""
     if any(each.chooses for each in work) and _uniform_operations(var, work) > _MOST_OPERATIONS:
         return True
     nested = [each for each in work if each.nested]

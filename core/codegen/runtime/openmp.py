@@ -47,7 +47,7 @@ def addresses() -> dict[str, int]:
 
 
 def has_openmp() -> bool:
-    """Decide whether there is a usable runtime; it is loaded."""
+    """Decide if there is a usable runtime; it is loaded."""
     try:
         return bool(addresses())
     except TargetError:

@@ -63,7 +63,7 @@ def _array(at: int, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
 
 
 def are_called(symbols: Iterable[str]) -> bool:
-    """Decide whether a kernel that calls these functions calls any of Python's."""
+    """Decide if a kernel that calls these functions calls any of Python's."""
     return any(symbol.startswith(PREFIX) for symbol in symbols)
 
 

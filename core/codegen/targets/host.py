@@ -62,7 +62,7 @@ about the kernel, so that equal processors differ in them if their kernels do.""
 
 @cache
 def has_llvm() -> bool:
-    """Decide whether this machine can compile; if not, it runs code that was compiled elsewhere."""
+    """Decide if this machine can compile; if not, it runs code that was compiled elsewhere."""
     return importlib.util.find_spec("llvmlite") is not None
 
 

@@ -34,7 +34,7 @@ class Ranking:
     critical_difference: float = math.nan
 
     def differ(self, one: int, other: int) -> bool:
-        """Decide whether two tuners differ: the test of all finds a difference, and their ranks are far apart."""
+        """Decide if two tuners differ: the test of all finds a difference, and their ranks are far apart."""
         return self.p < LEVEL and abs(self.ranks[one] - self.ranks[other]) > self.critical_difference
 
 

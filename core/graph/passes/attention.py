@@ -173,7 +173,7 @@ def _match(graph: Graph, node: Node) -> _Match | None:
 
 
 def _is_causal(mask: Array, n_q: int, n_k: int) -> bool:
-    """Decide whether a mask hides from each query the keys behind it, where the last sees all."""
+    """Decide if a mask hides from each query the keys behind it, where the last sees all."""
     if prod(mask.shape[:-2]) != 1 or mask.shape[-2:] != (n_q, n_k) or not 1 < n_q <= n_k:
         return False
     seen = np.arange(n_k) <= np.arange(n_q)[:, None] + (n_k - n_q)
@@ -260,7 +260,7 @@ def _operands(
 
 
 def _fits(place: _Place, heads: int, layout: HeadLayout, own: tuple[int, int, int, int], part: int) -> bool:
-    """Decide whether an array has a part of these extents in a layout."""
+    """Decide if an array has a part of these extents in a layout."""
     steps, start = _expected(layout, own, part)
     has_size = (place.start, prod(place.value.shape)) == (start, prod(layout.shape(*own)))
     is_alike = all(a == b or extent == 1 for a, b, extent in zip(place.steps, steps, own, strict=True))

@@ -73,7 +73,7 @@ def _computes_the_same(a: Node, b: Node) -> bool:
 
 
 def _is_known(nodes: Iterable[Node]) -> bool:
-    """Decide whether the text of computations says all that they do."""
+    """Decide if the text of computations says all that they do."""
     return not any(isinstance(op, ExternOp) for node in nodes for op in operations_of(node))
 
 

@@ -96,7 +96,7 @@ class _Groups:
 
 
 def is_worth_fusing(group: Sequence[NodeAccess]) -> bool:
-    """Decide whether one kernel for a group of nodes, of which only the last is read outside, beats several.
+    """Decide if one kernel for a group of nodes, of which only the last is read outside, beats several.
 
     - A convolution, a product, or another reduction that reads elements many times takes in pointwise nodes that follow
       it. It takes in nothing in front of it: that would be computed as many times.
@@ -138,7 +138,7 @@ def _follows(each: NodeAccess, anchor: NodeAccess) -> bool:
 
 
 def _streams(value: Value, readers: Sequence[NodeAccess]) -> bool:
-    """Decide whether each element of a value is read once, or at one place of other expressions."""
+    """Decide if each element of a value is read once, or at one place of other expressions."""
     if len(readers) == 1:
         return readers[0].reads(value) <= 1
     return all(each.is_pointwise and each.node.outputs[0].shape == value.shape for each in readers)

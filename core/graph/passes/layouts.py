@@ -87,7 +87,7 @@ class _ChannelLast:
                 self._made.add(_transposed(old, new, _LINES))
 
     def _belongs(self, node: Node) -> bool:
-        """Decide whether at least half of what a node reads is channel-last."""
+        """Decide if at least half of what a node reads is channel-last."""
         images = [value for value in node.inputs if _is_image(value) and value not in self._made.constants]
         ready = [value for value in images if value in self._pending]
         enough = 2 * _elements(ready) >= _elements(images) if ready else self._everywhere and bool(images)
@@ -191,7 +191,7 @@ def _is_image(value: Value) -> bool:
 
 
 def _are_lines(node: Node) -> bool:
-    """Decide whether a node reduces one axis of pixels, so that its output has channels before the other axis."""
+    """Decide if a node reduces one axis of pixels, so that its output has channels before the other axis."""
     rank = _RANK - 1
     if any(len(value.shape) != rank for value in node.outputs):
         return False
@@ -220,7 +220,7 @@ def _order(value: Value) -> Order:
 
 
 def _is_view(value: Value, order: Sequence[int]) -> bool:
-    """Decide whether exchanging the axes leaves the elements where they are: all but one of the moved have one."""
+    """Decide if exchanging the axes leaves the elements where they are: all but one of the moved have one."""
     long = [axis for axis in order if value.shape[axis] > 1]
     return long == sorted(long)
 

@@ -69,7 +69,7 @@ class _Folding:
         self._graph = graph
 
     def is_linear(self, node: Node) -> bool:
-        """Decide whether a node multiplies a value by constant weights, whose layout is known."""
+        """Decide if a node multiplies a value by constant weights, whose layout is known."""
         if node.kind not in ("Conv", "MatMul") or len(node.inputs) != 2 or not is_float(node.outputs[0].dtype):
             return False
         x, w = node.inputs
@@ -165,7 +165,7 @@ class _Folding:
 
 
 def _is_as_precise(array: Array, old: Array, steps: Sequence[_Step]) -> bool:
-    """Decide whether scaled weights are finite and not all so tiny that they lose digits, unless a scale is zero."""
+    """Decide if scaled weights are finite and not all so tiny that they lose digits, unless a scale is zero."""
     normal = 2.0 ** EXPONENTS[str(old.dtype)][0]
     lost = np.abs(array).max(initial=0) < normal <= np.abs(old).max(initial=0)
     has_zero = any(step.function.scale is not None and not step.function.scale.all() for step in steps)
@@ -173,7 +173,7 @@ def _is_as_precise(array: Array, old: Array, steps: Sequence[_Step]) -> bool:
 
 
 def _is_worth(shift: Array | None, steps: Sequence[_Step], channels: int) -> bool:
-    """Decide whether a joined shift is finite, and not larger than what it is joined from."""
+    """Decide if a joined shift is finite, and not larger than what it is joined from."""
     if shift is None:
         return True
     parts = sum(step.function.shift.size for step in steps if step.function.shift is not None)
@@ -227,7 +227,7 @@ class _Weights:
         return array, shift
 
     def _is_per_channel(self, array: Array | None, shape: Sequence[int]) -> bool:
-        """Decide whether an array has one number, or one for each channel of values of a shape."""
+        """Decide if an array has one number, or one for each channel of values of a shape."""
         if array is None:
             return True
         extents = [1] * (len(shape) - array.ndim) + list(array.shape)

@@ -70,7 +70,7 @@ def _joined(node: Node, makers: Makers) -> Node | None:
 
 
 def _is_simple(index: Expr) -> bool:
-    """Decide whether an index has no divisions but those that shift bits."""
+    """Decide if an index has no divisions but those that shift bits."""
     return all(
         isinstance(each.b, Const) and each.b.integer & (each.b.integer - 1) == 0
         for each in walk(index) if isinstance(each, Binary) and each.op in ("floordiv", "floormod")

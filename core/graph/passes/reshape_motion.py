@@ -66,7 +66,7 @@ def _keeps_columns(product: Node, y: Value) -> bool:
 
 
 def _is_row(value: Value) -> bool:
-    """Decide whether a value is broadcast along all axes but the last one."""
+    """Decide if a value is broadcast along all axes but the last one."""
     return prod(value.shape) == (value.shape[-1] if value.shape else 1) and len(value.shape) < 2
 
 

@@ -126,7 +126,7 @@ def _bound(index: Expr, realize: BlockRealize, single: Set[Var]) -> Linear:
 
 
 def in_order(row: Linear, loops: Sequence[For]) -> bool:
-    """Decide whether loops visit the rows from the first on, one after the other. A single row needs no loop."""
+    """Decide if loops visit the rows from the first on, one after the other. A single row needs no loop."""
     inside = 0
     for loop in reversed(loops):
         coefficient = row.terms[loop.var]
@@ -137,7 +137,7 @@ def in_order(row: Linear, loops: Sequence[For]) -> bool:
 
 
 def reduces_in_order(realize: BlockRealize, around: Sequence[For]) -> bool:
-    """Decide whether loops count up the reduce variables of a block, the last of which runs fastest.
+    """Decide if loops count up the reduce variables of a block, the last of which runs fastest.
 
     Args:
         around: the loops around the block, outermost first.

@@ -79,7 +79,7 @@ def _filled(producer: BlockRealize, region: Region, relax: Relaxation) -> list[S
 
 
 def _is_border(part: Expr, written: Sequence[tuple[Linear, int]], used: Sequence[Mapping[Expr, int]]) -> bool:
-    """Decide whether a part of a predicate only keeps an index of `written`, with extents, inside the buffer."""
+    """Decide if a part of a predicate only keeps an index of `written`, with extents, inside the buffer."""
     if not (isinstance(part, Compare) and isinstance(part.b, Const)):
         return False
     gap = linear(part.a).add(constant(part.b.integer), -1)

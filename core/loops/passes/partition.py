@@ -374,7 +374,7 @@ def _is_across(stmt: Stmt, lane: Var) -> bool:
 
 
 def is_hinted(stmt: Stmt) -> bool:
-    """Decide whether a statement is a loop with the pragma `loop_partition_hint`."""
+    """Decide if a statement is a loop with the pragma `loop_partition_hint`."""
     return isinstance(stmt, For) and (HINT, True) in stmt.annotations
 
 

@@ -107,7 +107,7 @@ def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bo
 
 
 def _runs(store: Access, read: Access, still: set[Var], ranges: Ranges) -> bool:
-    """Decide whether a store runs where a read does, for each element of its span."""
+    """Decide if a store runs where a read does, for each element of its span."""
     known = [part for test in read.tests for part in conjuncts(test.condition)]
     return all(
         _narrows(part, store, still, ranges) or any(same(part, each) for each in known)
@@ -117,7 +117,7 @@ def _runs(store: Access, read: Access, still: set[Var], ranges: Ranges) -> bool:
 
 
 def _narrows(part: Expr, store: Access, still: set[Var], ranges: Ranges) -> bool:
-    """Decide whether a test leaves out only elements that a span leaves out, too, or none, as `tx == 0` may."""
+    """Decide if a test leaves out only elements that a span leaves out, too, or none, as `tx == 0` may."""
     names, running = free_vars(part), store.loops - still
     if isinstance(part, Compare) and part.op == "lt" and isinstance(part.b, Const):
         for (lo, _), extent in zip(store.region.box, store.buffer.shape, strict=True):
@@ -133,7 +133,7 @@ def _narrows(part: Expr, store: Access, still: set[Var], ranges: Ranges) -> bool
 
 
 def _holds_first(part: Expr, names: Iterable[Var], ranges: Ranges) -> bool:
-    """Decide whether a test holds in the first iteration of its loops, before which nothing is read."""
+    """Decide if a test holds in the first iteration of its loops, before which nothing is read."""
     first = {var: index(ranges[var][0]) for var in names if var in ranges}
     found = simplify(substitute(part, first), ranges)
     return isinstance(found, Const) and bool(found.value)

@@ -72,7 +72,7 @@ class Baseline:
         return low, high
 
     def is_comparable(self, costs: Sequence[float] = (), run_queue_wait: float = 0.0) -> bool:
-        """Decide whether the medians compare: NumPy's timings, and these of a kernel, differ by less than `UNSTEADY`
+        """Decide if the medians compare: NumPy's timings, and these of a kernel, differ by less than `UNSTEADY`
         times, and several threads waited for cores for no more than `MOST_RUN_QUEUE_WAIT` of the time.
         """
         return not self._waits(run_queue_wait) and max(spread(costs), spread(self.numpy_costs)) <= UNSTEADY

@@ -39,7 +39,7 @@ def busiest_process(sleep: Callable[[float], None] = time.sleep) -> str:
 
 
 def _ours(pid: int, known: dict[int, _Process]) -> bool:
-    """Decide whether it is this process, or one that this one has started."""
+    """Decide if it is this process, or one that this one has started."""
     for _ in range(len(known)):
         if pid == os.getpid():
             return True

@@ -68,7 +68,7 @@ class CorePlan:
         return len(self.running(threads)) if self.timing else threads
 
     def silent(self, threads: int) -> bool:
-        """Decide whether a candidate of `threads` threads must be timed while no other process of ours runs."""
+        """Decide if a candidate of `threads` threads must be timed while no other process of ours runs."""
         return bool(self.timing) and (threads > 1 or not self.overlap)
 
 

@@ -195,7 +195,7 @@ class GuardedArray:
 
 
 def same_bytes(array: Array, pristine: Array) -> bool:
-    """Decide whether two contiguous arrays hold the same bytes (NaNs included)."""
+    """Decide if two contiguous arrays hold the same bytes (NaNs included)."""
     a, b = _bytes(array), _bytes(pristine)
     words = a.size - a.size % 8
     if (a[words:] != b[words:]).any():

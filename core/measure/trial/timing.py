@@ -102,7 +102,7 @@ class TimingPolicy:
         return min(self.timeout, max(floor, bound))
 
     def far_behind(self, seconds: float, best: float, *, cold: bool = False) -> bool:
-        """Decide whether a call of this length rules the candidate out. A cold call is forgiven its page faults."""
+        """Decide if a call of this length rules the candidate out. A cold call is forgiven its page faults."""
         return seconds - (self.cold_slack if cold else 0.0) > self.drop * best
 
     def calls(self, seconds: float) -> int:
@@ -112,7 +112,7 @@ class TimingPolicy:
         return max(1, min(1_000_000, math.ceil(self.min_repeat_ms * 1e-3 / max(seconds, 1e-9))))
 
     def wants_more(self, costs: Sequence[float], best: float, *, spent: float) -> bool:
-        """Decide whether another timing is worth its time, after `costs` that took `spent` seconds together."""
+        """Decide if another timing is worth its time, after `costs` that took `spent` seconds together."""
         if not costs:
             return True
         if spent >= self.max_seconds or len(costs) >= self.max_repeats:

@@ -121,7 +121,7 @@ def _restrict_writers(
 
 
 def _covers_writes(tree: Tree, buffer: Buffer, maker: BlockRealize, other: BlockRealize) -> bool:
-    """Decide whether the maker writes all elements that the other writes, in each iteration of the common loops."""
+    """Decide if the maker writes all elements that the other writes, in each iteration of the common loops."""
     regions = tuple(w for w in other.block.writes if w.buffer is buffer)
     user = replace(other, block=replace(other.block, reads=regions))
     changed = Tree(tree.replace(other, user))

@@ -121,7 +121,7 @@ def free_of_rows(tree: Tree) -> set[str]:
 
 
 def is_next_row(around: Sequence[For], row: Linear, count: int, conditions: Iterable[Expr]) -> bool:
-    """Decide whether each iteration of the loops needs one row, the one after that of the iteration before.
+    """Decide if each iteration of the loops needs one row, the one after that of the iteration before.
 
     Args:
         around: the loops, outermost first.
@@ -136,7 +136,7 @@ def is_next_row(around: Sequence[For], row: Linear, count: int, conditions: Iter
 
 
 def _held_before(condition: Expr, rows: Set[Var]) -> bool:
-    """Decide whether a condition is an upper bound of each loop over rows."""
+    """Decide if a condition is an upper bound of each loop over rows."""
     if not isinstance(condition, Compare) or condition.op not in ("lt", "le"):
         return False
     tested = linear(condition.a).add(linear(condition.b), -1)
@@ -144,7 +144,7 @@ def _held_before(condition: Expr, rows: Set[Var]) -> bool:
 
 
 def finds_own_rows(tree: Tree, name: str) -> bool:
-    """Decide whether a block finds the earlier rows of its own output that it reads."""
+    """Decide if a block finds the earlier rows of its own output that it reads."""
     own = [c for c in tree.carried if c.reader is c.writer and c.writer.block.name == name]
     return all(read_rows(tree, carried) is not None for carried in own)
 

@@ -64,7 +64,7 @@ def _written_box(producer: BlockRealize, buffer: Buffer, running: Set[Var], rang
 
 
 def covers_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
-    """Decide whether the producer writes all elements that the user reads, in one iteration of the loops around both.
+    """Decide if the producer writes all elements that the user reads, in one iteration of the loops around both.
 
     False also when that cannot be shown.
     """
@@ -80,7 +80,7 @@ def covers_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: Block
 def makes_all(
     tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize, fixed: Set[Var] = frozenset()
 ) -> bool:
-    """Decide whether the producer writes all elements that the user reads, in one iteration of the `fixed` loops.
+    """Decide if the producer writes all elements that the user reads, in one iteration of the `fixed` loops.
 
     False also when that cannot be shown.
     """
@@ -89,7 +89,7 @@ def makes_all(
 
 
 def misses_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
-    """Decide whether the user may read elements that the producer writes in none of its iterations.
+    """Decide if the user may read elements that the producer writes in none of its iterations.
 
     Where both share loops, it is known already for each iteration of those: see `covers_reads`.
     """
@@ -101,7 +101,7 @@ def misses_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: Block
 def reads_inside(
     tree: Tree, user: BlockRealize, buffer: Buffer, written: Box, fixed: Set[Var], *, apart_from: int | None = None
 ) -> bool:
-    """Decide whether the elements that the user reads are in the `written` box, in all dimensions but one."""
+    """Decide if the elements that the user reads are in the `written` box, in all dimensions but one."""
     known = list(read_conditions(user, tree.ranges))
     return all(any(same(c, k) for k in known) for c in written.conditions) and all(
         dim == apart_from or within(needed, written.intervals[dim], extent)
@@ -120,7 +120,7 @@ def read_conditions(reader: BlockRealize, ranges: Ranges) -> Iterator[Expr]:
 
 
 def within(needed: SymbolicInterval | None, written: SymbolicInterval, extent: int) -> bool:
-    """Decide whether the indices that are needed, as far as they lie in the buffer, are among those `written`."""
+    """Decide if the indices that are needed, as far as they lie in the buffer, are among those `written`."""
     if written.covers(extent):
         return True
     if needed is None:

@@ -201,7 +201,7 @@ def first_fault(configs: Sequence[object], space: ConfigSpace | TaskGroup | None
 
 
 def _has_more(space: ConfigSpace, seen: int) -> bool:
-    """Decide whether the space has more than `seen` valid configurations: only then is a sample that large."""
+    """Decide if the space has more than `seen` valid configurations: only then is a sample that large."""
     try:
         return len(space.sample(seen + 1, np.random.default_rng(0))) > seen
     except SpaceError:  # none at all

@@ -84,7 +84,7 @@ class SearchNoise:
 
 
 def _are_many(noisy: int, timed: int) -> bool:
-    """Decide whether that many of the timed configurations are more than a few interruptions."""
+    """Decide if that many of the timed configurations are more than a few interruptions."""
     return noisy >= max(_FEWEST, _SHARE * timed)
 
 

@@ -34,7 +34,7 @@ def _pooled(
 
 
 def _is_of_lines(windows: Windows) -> bool:
-    """Decide whether to combine windows along one dimension after the other: large ones that overlap share lines."""
+    """Decide if to combine windows along one dimension after the other: large ones that overlap share lines."""
     overlap = all(k > s for k, s in zip(windows.kernel, windows.strides, strict=True))
     return overlap and 3 * sum(windows.kernel) < 2 * math.prod(windows.kernel)
 

@@ -33,7 +33,7 @@ class Hangs(BaseException):
 
 
 def is_exempt(name: Name) -> bool:
-    """Decide whether `EXEMPT` says why the callable is left out."""
+    """Decide if `EXEMPT` says why the callable is left out."""
     owner, _, method = name.label.partition(".")
     return name.label in EXEMPT or (bool(method) and f"{owner}." in EXEMPT)
 

@@ -82,7 +82,7 @@ def _exports(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def _is_type_only(value: Any) -> bool:
-    """Decide whether a value only describes others: a protocol, or an alias of types."""
+    """Decide if a value only describes others: a protocol, or an alias of types."""
     if isinstance(value, GenericAlias):  # a type, too, to Python 3.10
         return True
     return bool(getattr(value, "_is_protocol", False)) or not (isinstance(value, type) or inspect.isroutine(value))
