@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 import pegbox as pb
 from pegbox import te
+from pegbox.codegen import LINE
 from pegbox.templates import threads
 from pegbox.templates.attention_shape import Attention
-from pegbox.templates.attention_space import LINE, Blocks
+from pegbox.templates.attention_space import Blocks
 from pegbox.templates.attention_stages import Stages
 from pegbox.templates.register_tile import write_out
 from pegbox.templates.weight_blocks import is_small

@@ -18,7 +18,7 @@ from itertools import product
 from typing import NamedTuple
 
 import pegbox as pb
-from pegbox.codegen import LATENCY, fits_registers
+from pegbox.codegen import LATENCY, LINE, fits_registers
 from pegbox.task import KnobValues
 from pegbox.templates import threads
 from pegbox.templates.attention_shape import Attention
@@ -59,7 +59,6 @@ _OVERLAP = 0.75  # the part of a narrow tile's waiting during which its neighbou
 _NEAR = (0.25, 3)  # from the second cache
 _CROSSING = (0.7, 3)  # of values that lie as the caller has them: their vectors reach into two lines
 _FAR = (2.0, 24)  # from beyond the second cache
-LINE = 64  # bytes
 
 
 @dataclass(frozen=True)
@@ -83,11 +82,11 @@ class Blocks:
         return -(-p.n_k // self.keys)
 
     def streams(self, p: Attention) -> bool:
-        """Decide whether the weights of some keys are computed between the steps of the products with the values."""
+        """Decide if the weights of some keys are computed between the steps of the products with the values."""
         return _streams(p, self.keys)
 
     def keeps_weights(self, p: Attention) -> bool:
-        """Decide whether further tiles need the weights that the first tile of the output computes."""
+        """Decide if further tiles need the weights that the first tile of the output computes."""
         return self.streams(p) and self.columns < p.d_v
 
 
@@ -256,7 +255,7 @@ def _step(p: Attention, vectors: int, *, packed: bool) -> int:
 
 
 def _is_near(p: Attention, rows: int, keys: int) -> bool:
-    """Decide whether the scores of a block stay in the second cache."""
+    """Decide if the scores of a block stay in the second cache."""
     return rows * keys * p.itemsize <= p.target.caches.l2 // 4
 
 
@@ -275,7 +274,7 @@ def _keys(p: Attention, block: int, step: int) -> int:
 
 
 def _needs_balance(p: Attention) -> bool:
-    """Decide whether there are enough rows and keys for tiles that keep the multipliers busy."""
+    """Decide if there are enough rows and keys for tiles that keep the multipliers busy."""
     return p.rows >= 4 and -(-p.n_k // p.lanes) >= 2
 
 

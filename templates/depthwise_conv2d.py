@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import pegbox as pb
 from pegbox import te
-from pegbox.codegen import Target
+from pegbox.codegen import LINE, Target
 from pegbox.expr import nbytes
 from pegbox.templates import threads
 from pegbox.templates.conv_shape import Conv, Steps, Window, conv_shape
@@ -59,8 +59,8 @@ _VECTORS = (1, 2, 3, 4, 6, 8)
 _FEWEST = 4
 """The fewest accumulators of a tile; those of the next tile are under way at the same time."""
 
-_LINE, _FEWEST_LINES = 64, 4
-"""The bytes of a line of the caches, and the fewest lines of a pixel that are read together."""
+_FEWEST_LINES = 4
+"""The fewest lines of a pixel that are read together."""
 
 _OTHERS = 2
 """The registers for elements of the input."""
@@ -177,7 +177,7 @@ def channel_block(conv: Conv) -> int:
         return 0
     most = conv.target.caches.l1 // 2 // (conv.size[1] * size * (conv.reach[0] + 2))
     block = max((count for count in range(1, most + 1) if conv.vectors % count == 0), default=0)
-    return block if block < conv.vectors and block * size >= _FEWEST_LINES * _LINE else 0
+    return block if block < conv.vectors and block * size >= _FEWEST_LINES * LINE else 0
 
 
 def _orders(conv: Conv, tiles: Iterable[_Tile]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pegbox as pb
 from pegbox import te
-from pegbox.codegen import Target, lanes_of
+from pegbox.codegen import LINE, Target, lanes_of
 from pegbox.compute import ComputeOp, Tensor, count_flop
 from pegbox.expr import nbytes
 from pegbox.task import Space
@@ -42,9 +42,6 @@ _GATHERED = 1 << 11
 
 _TOGETHER = 4
 """The fewest rows that untuned kernels gather."""
-
-_LINE = 64
-"""The bytes of a cache line."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +137,7 @@ def _schedule_gathered(cfg: pb.TemplateConfig, s: te.TESchedule, found: Rows) ->
     made = s[s.cache_write(found.out.outputs[0])]
     out = s[found.out.outputs[0]]
     place, *inside = _schedule_rows(cfg, out, found), *out.leaf_iter_vars[1:]
-    lines, elements = out.split(out.fuse(*inside), factor=_LINE // nbytes(out.op.outputs[0].dtype))
+    lines, elements = out.split(out.fuse(*inside), factor=LINE // nbytes(out.op.outputs[0].dtype))
     out.vectorize(elements)
     out.pragma(lines, "nontemporal")
     stages = {op: made if op is found.out else s[op] for op in found.stored}

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 
 import pegbox as pb
 from pegbox import te
+from pegbox.codegen import LINE
 from pegbox.expr import EXPONENTS
 from pegbox.templates import bilinear_products, threads
 from pegbox.templates.linear_sums import chosen, matrix_rows
 from pegbox.templates.register_tile import write_out
 from pegbox.templates.strassen_shape import LEFT, OUT, RIGHT, Strassen
-
-_LINE = 64  # bytes
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def _schedule_left(s: te.TESchedule, h: Strassen, stages: StrassenStages, at: tu
     left.reorder(i, kv, t, lane)
     write_out(left, lane, [t])
     # Rows, which are read side by side, lie in different cache sets.
-    line = _LINE // h.product.itemsize
+    line = LINE // h.product.itemsize
     left.storage_align(i, 4 * line, line)
     rows = s[stages.row_max]
     rows.compute_at(*at)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import pegbox as pb
 from pegbox import te
+from pegbox.codegen import LINE
 from pegbox.expr import nbytes
 from pegbox.templates import bilinear_products, threads
 from pegbox.templates.conv_shape import PACKED
@@ -28,9 +29,6 @@ from pegbox.templates.winograd_shape import Winograd
 
 TILE, IMAGE = "tile", "image"
 """Values of `copy`: what is copied first, the inputs of a tile when it is transformed, or the whole input."""
-
-
-_LINE = 64  # bytes
 
 
 @dataclass(frozen=True)
@@ -222,7 +220,7 @@ def _schedule_data(cfg: pb.TemplateConfig, s: te.TESchedule, w: Winograd, stages
     unrolled = cfg["unroll_in"].val
     write_out(data, cl, [b, *([a] if unrolled else [])])
     # Rows of products, which are read side by side, and matrices, which are written so, lie in different cache sets.
-    line = _LINE // nbytes(w.conv.dtype)
+    line = LINE // nbytes(w.conv.dtype)
     data.storage_align(p, 4 * line, line)
     _, j, a, z = s[stages.data_half].op.axis
     s[stages.data_half].compute_at(data, cv)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pegbox.codegen.runtime.sized_kernel import SizedKernel
     from pegbox.codegen.runtime.time_evaluator import TimeEvaluator, TimeResult
     from pegbox.codegen.targets.cores import usable_cores
+    from pegbox.codegen.targets.cpus import LINE
     from pegbox.codegen.targets.features import missing_features
     from pegbox.codegen.targets.host import (
         EMULATED,
@@ -48,12 +49,12 @@ if TYPE_CHECKING:
     from pegbox.codegen.targets.vectors import LATENCY, fits_registers, lanes_of
 
 __all__ = [
-    "EMULATED", "LATENCY", "LEAST_BYTES", "MAX_VECTORS", "MOST_STRAIGHT", "STEP_LANES", "TARGET_OPTIONS", "ArgSpec",
-    "CompiledProgram", "Kernel", "Program", "RuntimeModule", "SizedKernel", "Target", "TimeEvaluator", "TimeResult",
-    "aligned_copy", "architecture", "assembly", "build", "build_module", "c_header", "check_export", "compile_program",
-    "cpu_features", "cpu_flags", "cpu_model", "cpu_name", "emit", "fits_registers", "has_llvm", "has_openmp",
-    "lanes_of", "link_shared_library", "llvm_version", "load", "load_library", "missing_features", "optimized_ir",
-    "target_of", "usable_cores", "warm_up", "write_object", "write_shared_library",
+    "EMULATED", "LATENCY", "LEAST_BYTES", "LINE", "MAX_VECTORS", "MOST_STRAIGHT", "STEP_LANES", "TARGET_OPTIONS",
+    "ArgSpec", "CompiledProgram", "Kernel", "Program", "RuntimeModule", "SizedKernel", "Target", "TimeEvaluator",
+    "TimeResult", "aligned_copy", "architecture", "assembly", "build", "build_module", "c_header", "check_export",
+    "compile_program", "cpu_features", "cpu_flags", "cpu_model", "cpu_name", "emit", "fits_registers", "has_llvm",
+    "has_openmp", "lanes_of", "link_shared_library", "llvm_version", "load", "load_library", "missing_features",
+    "optimized_ir", "target_of", "usable_cores", "warm_up", "write_object", "write_shared_library",
 ]  # fmt: skip
 
 __getattr__ = on_demand(__name__)

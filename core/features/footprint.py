@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from pegbox.codegen.targets.cpus import LINE
 from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
 from pegbox.features.index import Atom, IndexChoice, IndexDivision, Loop, Sum, loops_in, reach
@@ -17,7 +18,6 @@ Count: TypeAlias = tuple[Quantity, Quantity]
 Counts: TypeAlias = tuple[Count, ...]
 """The number of indices that occur along each dimension, and of all from the first to the last."""
 
-LINE = 64
 PAGE = 4096
 
 

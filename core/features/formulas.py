@@ -17,10 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pegbox.codegen.targets.cpus import Caches
+from pegbox.codegen.targets.cpus import LINE, Caches
 from pegbox.codegen.targets.target import Target
 from pegbox.features.describe import DEPTH, GROUPS, LAYOUT
-from pegbox.features.footprint import LINE
 from pegbox.features.graph import Floats
 
 WORK = {f"2^{bits}": float(1 << bits) for bits in (2, 6, 10, 14, 18)}

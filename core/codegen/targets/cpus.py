@@ -42,6 +42,9 @@ class Caches(NamedTuple):
         return size <= max(self.l2, 8 * self.l3)
 
 
+LINE = 64
+"""The bytes of a line of the caches of all processors here."""
+
 PLAIN_CACHES = Caches(32 << 10, 512 << 10, 2 << 20)
 """The caches of an unknown processor."""
 
