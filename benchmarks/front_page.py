@@ -6,12 +6,12 @@
 
 Every column is a call from Python on the same arrays, on one core with one thread. Each call allocates its result, and
 all operands are arguments: no library has packed weights beforehand. In the column "sketch" pegbox tunes the
-computation alone (`space="sketch"`, the default tuner), in "all" the operator's implementations together
-(`Task.with_implementations`: its template, others, the sketch), where there are several. MetaSchedule tunes the same
-program. All searches have the same number of trials; NumPy is what one writes by hand. torch, ONNX Runtime (`pip
-install torch onnxruntime onnx`) and MetaSchedule (see metaschedule.py) are left out if they are not installed. Results
-are compared before anything is timed; then all take turns, and the table shows medians. The clock counts the processor
-time of this process, so that other programs on the core do not count.
+computation alone (`space="sketch"`, the default tuner), in "all" the operator's implementations together, if it has
+several (`Task.with_implementations`). MetaSchedule tunes the same program. All searches have the same number of trials;
+NumPy is what one writes by hand. torch, ONNX Runtime (`pip install torch onnxruntime onnx`) and MetaSchedule (see
+metaschedule.py) are left out if they are not installed. Results are compared before anything is timed; then all take
+turns, and the table shows medians. The clock counts the processor time of this process, so that other programs on the
+core do not count.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def timed_row(name: str, args: tuple[int, ...], options: Any) -> dict[str, float
 
 
 def tuned_call(task: pb.Task | TaskGroup, arrays: list[np.ndarray], options: Any, *, records: Path | None) -> Call:
-    """A call of the fastest kernel that a search finds."""
+    """Tune, and return a call of the fastest kernel that the search finds."""
     *inputs, output = arrays
     found = tuned(task, options, records=records)
     kernel = pb.build(found.task, config=found.best)

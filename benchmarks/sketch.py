@@ -133,13 +133,13 @@ def packed_ahead(
 def template_of(
     name: str, args: tuple[int, ...], weights: str, options: argparse.Namespace
 ) -> tuple[Any, list[np.ndarray]] | None:
-    """The tuned kernel of the hand-written template of the same computation, with arrays, where there is one."""
+    """Tune the hand-written template of the same computation, if there is one; return its kernel, with arrays."""
     task = template_task(name, args, weights, options)
     return task and (pb.build(task, config=tuned(task, options).best.config), arrays_of(task))
 
 
 def template_task(name: str, args: tuple[int, ...], weights: str, options: argparse.Namespace) -> pb.Task | None:
-    """The template that computes the same as a workload, with its arguments; None if there is none."""
+    """Make the task of the template that computes the same as a workload; None if there is none."""
     kwargs: dict[str, Any] = {"weights": "packed"} if weights == "packed" else {}
     if name in ("matmul", "matmul_bias_relu"):  # the product alone: what the template computes
         name = "matmul"

@@ -3,7 +3,7 @@
 The scores of a block are register tiles that run along keys, from panels of K that are packed once for each head; the
 part of the output is register tiles that run along its columns, from V as it lies. The stages between them run along
 keys, the recurrence over the blocks runs along rows. Where keys and values come from beyond the second cache, the steps
-of the scores fetch the next panel of keys into it, and the values of the block.
+of the scores fetch the next panel of keys and the values of the block into it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
     if _fetches(p, blocks):
         assert of.panels is not None
         s[of.scores].prefetch(of.panels, panel, among=steps)
-        if of.across is not None or not p.layout.is_joined:  # else the same array has the queries
+        if of.across is not None or not p.layout.is_joined:  # else that array has the queries, too
             tiled.prefetch(of.values, t, 0, among=steps)
     for tensor in (of.top, of.total):
         s[tensor].vectorize(s[tensor].op.reduce_axis[0])
@@ -73,8 +73,8 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
 def _fetches(p: Attention, blocks: Blocks) -> bool:
     """Decide if keys and values are prefetched: those that the second cache cannot hold, in blocks of many panels.
 
-    With a causal mask, blocks would be fetched that it hides. Panels that are not made of whole lines take so many
-    instructions to find these that AVX2's short steps take longer.
+    With a causal mask, blocks that it hides would be fetched, too. To find the lines of panels that are not made of
+    whole ones takes so many instructions that AVX2's short steps take longer.
     """
     widths = [blocks.width, *([blocks.columns] if blocks.packs_values else [])]
     is_lined = all(width * p.itemsize % LINE == 0 for width in widths)

@@ -25,11 +25,11 @@ from pegbox.templates.conv_tiles import is_block
 from pegbox.templates.register_tile import BODY, ROWS, VECTORS, step_cost, write_out
 
 WAITED_BYTES = 4.0
-"""Bytes of weights that come from the last cache in a cycle, as measured where the reduction waits for them."""
+"""The bytes of weights that come from the last cache in a cycle, as measured where the reduction waits for them."""
 _FETCHED_BYTES = 8.0
 """The same for weights that are prefetched, as measured on an Emerald Rapids: 9, and fewer beside other programs."""
 _VISIBLE = 0.5
-"""The part of the shorter time, that of products or that of weights, which the longer one does not hide."""
+"""The part of the shorter time, that of products or that of weights, that the longer one does not hide."""
 
 _TILES = (1, 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96)
 _BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
@@ -85,12 +85,12 @@ class BilinearProducts:
 
     @cached_property
     def weight_bytes(self) -> int:
-        """Bytes of all transformed weights."""
+        """The bytes of all transformed weights."""
         return self.matrices * self.vectors * self.k * self.lanes * self.itemsize
 
     @cached_property
     def warm_cycles(self) -> float:
-        """Estimate the cycles of a call after others: the last cache has the weights that the second does not hold.
+        """Estimate the cycles of a call after others: weights that the second cache cannot hold are in the last one.
 
         Each block reads them again.
         """
@@ -99,7 +99,7 @@ class BilinearProducts:
 
     @property
     def far_bytes(self) -> int:
-        """Bytes of weights that each block reads from beyond the second cache."""
+        """The bytes of weights that each block reads from beyond the second cache."""
         return 0 if self.weight_bytes <= self.target.caches.l2 // 2 else self.weight_bytes
 
 
@@ -248,7 +248,7 @@ def schedule(
     write_out(s[sums], z, (ki, p, v))
     panel = cfg["vectors"].val * math.prod(weights.shape[-2:]) * nbytes(weights.dtype)
     if weight_blocks.next_fits(panel, cfg.target):
-        # Weights come from the last cache, or in a model from memory: the next panel while this one is multiplied.
+        # Weights come from the last cache, or in a model from memory.
         store.prefetch(weights, panels, among=ko)
     if cfg["prefetch"].val:
         s[sums].prefetch(weights, ko, cfg["prefetch"].val)

@@ -8,10 +8,10 @@ polynomials, which are evaluated at the points, multiplied and interpolated. All
 
 The points decide how large the intermediate values are, and so the rounding errors (Barabasz, Anderson, Soodhalter and
 Gregg, "Error Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020). Those here
-have the least `amplification` among 0, pairs ±a and, where their number is even, one a, with multiples a of 1/8. Pairs
-let two rows share their sums.
-Scales of rows, as in Vincent et al., "On Improving the Numerical Stability of Winograd Convolutions" (2017), change
-nothing in floating point as long as they are powers of two, and little otherwise, so none are used.
+have the least `amplification` among 0, pairs ±a and, in tiles of odd size, a single a, with multiples a of 1/8. Pairs
+let two rows share their sums. Scales of rows, as in Vincent et al., "On Improving the Numerical Stability of Winograd
+Convolutions" (2017), change nothing in floating point as long as they are powers of two, and little otherwise, so none
+are used.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PAIRS = {
 }  # fmt: skip
 """The points a > 0 of the pairs ±a by the size of a tile; 0 and infinity are points of all."""
 _SINGLE = {5: "1/2", 7: "3/8"}
-"""The point without a negative twin, of tiles whose number of points is odd."""
+"""The single point of tiles of odd size."""
 
 _OF_ROUNDOFF = 2.6
 """The error in units of roundoff × amplification, as measured for all of the sizes with random data of 64 channels."""

@@ -165,11 +165,12 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def channel_block(conv: Conv) -> int:
-    """Return the vectors of channels of which half of the closest cache holds the rows that a row of results needs.
+    """Return the vectors of a block of channels whose rows for a row of results fit half of the closest cache.
 
-    If all channels of a row are computed first, the next one reads rows again that have left this cache; in a block of
-    channels it does not. Blocks divide all vectors. 0: all are in one block; or arrays come from beyond the second
-    cache, where whole rows are read faster; or each pixel would have less than `_FEWEST_LINES` of a block.
+    If all channels of a row are computed first, the next row reads rows again that have left this cache; in a block of
+    channels they are still there. Blocks have the same number of vectors. 0 means that there are none: one would have
+    all channels; or arrays come from beyond the second cache, where whole rows are read faster; or a block would have
+    fewer than `_FEWEST_LINES` lines of a pixel.
     """
     size = conv.lanes * nbytes(conv.dtype)
     if (math.prod(conv.data_shape) + math.prod(conv.out_shape)) * nbytes(conv.dtype) > conv.target.caches.l2:
@@ -187,7 +188,7 @@ def _orders(conv: Conv, tiles: Iterable[_Tile]) -> tuple[str, ...]:
 
 
 def _is_first_name(conv: Conv, c: pb.Config, orders: tuple[str, ...]) -> bool:
-    """Decide whether an order is the first of those that are the same without loops of one iteration."""
+    """Decide if an order is the first of those that are the same without loops of one iteration."""
     order, vectors, block = c["order"].val, c["vectors"].val, channel_block(conv)
     if order in _BLOCKED and (block % vectors or vectors == block):
         return False

@@ -168,10 +168,10 @@ def copied_image(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor) -> te.Tens
 
 
 def covers_whole_vectors(cfg: KnobValues, conv: Conv) -> bool:
-    """Decide whether sums beyond the end of a row are computed from zeros of the copy, not from leftovers of the stack.
+    """Decide if sums beyond the end of a row are computed from zeros of the copy, not from leftovers of the stack.
 
-    A leftover may be a number so small that a multiply-add with it takes a hundred times as long. The only tile of a
-    row then ends with the row, so that LLVM needs several instructions for a last vector of, say, 12 lanes.
+    A multiply-add with a subnormal leftover may take a hundred times as long. But if a row is a single tile, sums from
+    zeros end with the row, and LLVM would need several instructions for a last vector of, say, 12 lanes.
     """
     rest = conv.out[1] % lanes_of_row(cfg, conv)
     return bool(cfg["tile_w"].val < conv.out[1] or rest & (rest - 1) == 0)

@@ -5,8 +5,8 @@ input's group at the same place, from channel g(o) on (Krizhevsky et al., 2012; 
 along the channels of the result. In most of them all lanes are in one group, so that they have an element of the input
 in common, as in a product of matrices; else lanes of several groups are picked out of a vector of the input. The
 register tile is `tile_w` pixels of a row by `vectors` vectors. For narrow groups, an element is loaded once for all
-columns of the filter. Nothing is copied: the filter's rows and columns that lie in the border are left out, for which
-loops are cut there (`where`).
+columns of the filter. The image is not copied: the filter's rows and columns that lie in the border are left out, for
+which loops are cut there (`where`).
 
 Packed weights of a group end with a vector: channels with weights of zero are added to groups that do not fill their
 last one (`group_outputs`). Where registers are wide, the last vector of a tile is stored in part, and its second half
@@ -113,14 +113,14 @@ def _inner(conv: Conv, groups: int) -> int:
 
 
 def _has_gaps(conv: Conv, groups: int) -> bool:
-    """Decide whether channels are added to each group, so that it ends with a vector."""
+    """Decide if channels are added to each group, so that it ends with a vector."""
     return group_outputs(conv, groups) > conv.o // groups
 
 
 def _is_masked(conv: Conv, groups: int) -> bool:
-    """Decide whether a group is one tile, whose last vector is stored in part: only wide registers have masks for that.
+    """Decide if a group is one tile, whose last vector is stored in part: only wide registers have masks for that.
 
-    The part of a single vector would be computed in pieces, which takes longer than the whole.
+    A part of a single vector would be computed in pieces, which takes longer than the whole.
     """
     is_tile = 1 < group_outputs(conv, groups) // conv.lanes <= _VECTORS[-1]
     return is_tile and _has_gaps(conv, groups) and conv.target.vector_bits >= WIDE_BITS
@@ -281,7 +281,7 @@ def _place_tiles(
 def _place_rows(
     cfg: pb.TemplateConfig, s: te.TESchedule, first: te.IterVar, sums: te.Tensor, out: te.Tensor, outputs: int
 ) -> None:
-    """Copy the result from sums with gaps, row by row while they are in the closest caches, if rows are outermost.
+    """Copy the result from sums with gaps: row by row while they are in the closest caches, if rows are outermost.
 
     Args:
         first: the outermost loop of the sums.
@@ -297,7 +297,7 @@ def _place_rows(
 
 
 def _keeps_elements(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> bool:
-    """Decide whether a row of the filter is written out, so that an element is loaded once for all columns of it.
+    """Decide if a row of the filter is written out, so that an element is loaded once for all columns of it.
 
     In narrow groups, to broadcast an element, or to pick it out of a vector, takes as long as a multiply-add. In wider
     groups, the multiply-add itself loads and broadcasts its element.

@@ -29,9 +29,9 @@ def computed_extent(target: Target, lanes: int, extent: int) -> int:
 
 
 def is_first_name(order: str, orders: Sequence[str], left: Collection[str]) -> bool:
-    """Decide whether an order of loops is the first of those that are the same with only those that are `left`.
+    """Decide if an order of loops is the first of those that are the same with only those that are `left`.
 
-    Two loops over one dimension are the same as a single one where no other is between them.
+    Two loops over one dimension are the same as a single one if no other is between them.
     """
     kept = [[letter for letter, _ in groupby(filter(left.__contains__, each))] for each in orders]
     place = orders.index(order)

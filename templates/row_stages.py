@@ -1,4 +1,4 @@
-"""The stages of a computation by rows, and their rows."""
+"""The rows of a computation, and the stages that are computed for each of them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Rows:
 
 
 def rows_of(tensors: Sequence[Tensor]) -> Rows:
-    """Find the rows of a computation. Raises what `RowGenerator` raises."""
+    """Find the rows of a computation; raise TemplateError where `RowGenerator` does."""
     ops = [op for op in post_order([tensor.op for tensor in tensors]) if isinstance(op, ComputeOp)]
     made = {tensor.buffer: op for op in ops for tensor in op.outputs}
     if any(type(op) is not ComputeOp or len(op.outputs) > 1 for op in ops):

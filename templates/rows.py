@@ -38,7 +38,7 @@ _STEPS = 4
 """The fewest steps of a row that goes around the caches."""
 
 _GATHERED = 1 << 11
-"""The bytes of a row that is too long to be gathered with its neighbours."""
+"""The fewest bytes of a row that is not gathered with its neighbours."""
 
 _TOGETHER = 4
 """The fewest rows that untuned kernels gather."""
@@ -76,7 +76,7 @@ def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
         is_plain = name == "map_vectors" and not any(is_slow(found, op) for op in ops)
         best: tuple[int, ...] = _VECTORS if is_plain or most <= max(_VECTORS) else _IN_TURNS
         is_direct = _goes_around_caches(cfg, found) and not _is_gathered(cfg, found)
-        if name == "map_vectors" and is_direct:  # the rest of a row does not go around
+        if name == "map_vectors" and is_direct:  # the rest of a row does not go around them
             best = tuple(sorted(best, key=lambda count: _ordinary_stores(found.row(found.out), count * lanes)))
         cfg.define_knob(name, list(dict.fromkeys(min(count, most) for count in best)))
     threads.declare(cfg, count_flop(found.out.outputs))
@@ -146,7 +146,7 @@ def _schedule_gathered(cfg: pb.TemplateConfig, s: te.TESchedule, found: Rows) ->
     stages = {op: made if op is found.out else s[op] for op in found.stored}
     loops = _schedule_stages(cfg, found, stages, out, place)
     if found.out in loops:
-        made.pragma(loops[found.out], "loop_partition_hint")  # no room for whole vectors between rows
+        made.pragma(loops[found.out], "loop_partition_hint")  # there is no room for whole vectors between rows
     slow = [loops[op] for op in found.stored if op in loops and is_slow(found, op)]
     for tensor in _streamed(cfg, found):
         if slow:
@@ -215,9 +215,9 @@ def _writes_slowly(cfg: pb.TemplateConfig) -> bool:
 def _is_gathered(cfg: pb.TemplateConfig, found: Rows) -> bool:
     """Decide if rows go around the caches some at a time, through a buffer.
 
-    They are too short for memory to take one while the next is computed, and most lines at their ends are shared. Lines
-    of the buffer begin elsewhere than the vectors that were stored there, for which a load has to wait until they are
-    in the cache; in a buffer of some rows, they soon are.
+    They are too short for memory to take one while the next is computed, and neighbours share most of the lines at
+    their ends. Lines of the buffer begin elsewhere than the vectors that were stored there, so a load has to wait until
+    these are in the cache; in a buffer of some rows, they soon are.
     """
     return _goes_around_caches(cfg, found) and bool(_gathered_counts(cfg, found))
 

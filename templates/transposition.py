@@ -89,7 +89,7 @@ def crossing_of(tensors: Sequence[Tensor]) -> Crossing:
         raise TemplateError("transposition: give one output, computed from placeholders; use space='sketch'")
     out = made[0]
     if out.reduce is not None or any(isinstance(tensor.op, ComputeOp) for tensor in out.inputs):
-        raise TemplateError(f"transposition: {out.name} is no function of the inputs' elements; use space='sketch'")
+        raise TemplateError(f"transposition: {out.name} is not a function of the inputs' elements; use space='sketch'")
     indices = [linear(flat_index(load.buffer.shape, load.indices)) for load in body_loads(out.body)]
     runs = tuple(_runs(out, indices))
     if not runs:

@@ -261,7 +261,7 @@ class ConfigSpace:
 
         Digits of knobs that do not exist in it are set to 0, so that its own index may be smaller. Indices count all
         combinations, as AutoTVM's do: the config may break constraints, see `violated`. `iterate` and `sample` give
-        valid ones alone.
+        only valid ones.
 
         Raises:
             SpaceError: the index is outside the space.

@@ -45,9 +45,7 @@ def implementations_of(task: Task, names: ImplementationNames = ALL) -> TaskGrou
     """
     packed = _is_packed(task)
     if isinstance(names, str) and names == ALL:
-        every = {task.name: task, **others_of(task)}
-        firsts = {each.space.fingerprint: name for name, each in reversed(every.items())}
-        return TaskGroup({name: every[name] for name in every if name in firsts.values()}, packed=packed)
+        return TaskGroup({task.name: task, **others_of(task)}, packed=packed)
     wanted = [names] if isinstance(names, str) else names
     listed = check_list("implementations", wanted, "'all', or names such as ['conv2d', 'sketch']", of=str)
     return TaskGroup({name: task if name == task.name else _named(task, name) for name in listed}, packed=packed)
@@ -56,12 +54,14 @@ def implementations_of(task: Task, names: ImplementationNames = ALL) -> TaskGrou
 def others_of(task: Task, *, but: Collection[str] = ()) -> dict[str, Task]:
     """Make the tasks of all implementations that fit a task, by their names.
 
-    An implementation that raises anything but a refusal is left out with a warning.
+    Of equal spaces, the task's among them, it takes the first. An implementation that raises anything but a refusal is
+    left out with a warning.
 
     Args:
         but: the names of those to leave out.
     """
     found: dict[str, Task] = {}
+    spaces = {task.space.fingerprint}
     for name in registry.names(_KIND):
         if name in but:
             continue
@@ -72,7 +72,8 @@ def others_of(task: Task, *, but: Collection[str] = ()) -> dict[str, Task]:
             continue
         except PegboxError:  # it does not fit
             continue
-        if made is not None:
+        if made is not None and made.space.fingerprint not in spaces:
+            spaces.add(made.space.fingerprint)
             found[name] = made
     return found
 

@@ -338,14 +338,14 @@ class Task:
         return implementations_of(self, names)
 
     def with_space(self, space: str | SpaceGenerator) -> Task:
-        """Return the task of the same computation whose space a generator derives, without the template's schedule.
+        """Return the task of the same computation with a generator's space, without the template's schedule.
 
         Args:
             space: the name of a space generator, such as "sketch" or "rows", with its options, or the generator itself.
 
         Raises:
             UnknownName: there is no generator of that name.
-            TemplateError: it has no schedule for the computation.
+            TemplateError: the generator has no schedule for the computation.
         """
         if isinstance(self.template, GeneratedTemplate):
             return create_task(self.template.workload, self.args, self.kwargs, space=space, target=self.target)

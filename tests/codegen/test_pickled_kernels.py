@@ -127,7 +127,7 @@ def test_instructions_that_llvm_chooses_by_itself_are_missed(
         check_processor(target, "it")
 
 
-def test_options_of_mattr_are_no_missing_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_of_mattr_are_not_missing_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "cpu_name", lambda: "haswell")
     monkeypatch.setattr(host, "architecture", lambda: "x86_64")
     monkeypatch.setattr(host, "cpu_flags", lambda: (*FLAGS, "bmi2", "pni"))

@@ -75,7 +75,7 @@ def test_every_second_element_needs_no_gather() -> None:
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 @pytest.mark.parametrize("divisor", [2, 3, 4])
 def test_doubled_bytes_that_several_lanes_share_compile(divisor: int, dtype: str) -> None:
-    """LLVM 22 never ends for the sum of 64 such bytes with themselves (docs/llvm-defects.md)."""
+    """LLVM 22 never finishes the sum of 64 such bytes with themselves (docs/llvm-defects.md)."""
     a, c = Buffer("A", (256,), dtype), Buffer("C", (256,), dtype)
     func = function(
         [a, c], [c], loop("i", 256, lambda i: put(c, i, get(a, i // divisor) * const(2, dtype)), VECTORIZED)

@@ -211,7 +211,7 @@ def test_numbers_of_numpy_are_recorded_as_pythons(programs: Any, value: Any) -> 
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
-def test_values_of_numpy_that_are_no_numbers_are_refused(programs: Any, value: Any) -> None:
+def test_values_of_numpy_that_are_not_numbers_are_refused(programs: Any, value: Any) -> None:
     sch = Schedule(programs.matmul_relu()[0])
     for split in (lambda: sch.split(sch.get_loop("C", 0), value), lambda: sch.split(sch.get_loop("C", 0), [4, value])):
         with pytest.raises(ScheduleError):

@@ -166,7 +166,7 @@ def test_a_computation_has_every_space_that_fits_it() -> None:
         np.testing.assert_allclose(kernel(x, out=np.empty_like(x)), expected, rtol=1e-5)
     windows = pb.create_task("max_pool2d", (1, 4, 8, 8, 3, 2, 1), space="sketch", target=TARGET).with_implementations()
     assert list(windows.tasks) == ["max_pool2d@sketch", "windows"]
-    with pytest.raises(ArgumentError, match=r"'transposition' does not fit .*: transposition: pool is no function"):
+    with pytest.raises(ArgumentError, match=r"'transposition' does not fit .*: transposition: pool is not a function"):
         windows.first.with_implementations("transposition")
 
 

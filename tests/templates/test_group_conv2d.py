@@ -30,15 +30,21 @@ class TestGroups(TemplateContract):
     configs = 6
 
 
-@pytest.mark.parametrize("weights", ["HWIO", "packed"])
-@pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
-@pytest.mark.parametrize("outputs", [1, 3, 4, 5, 8, 12, 16, 20, 24, 32, 33, 36])
-def test_values_are_those_of_a_convolution_of_each_group(outputs: int, cpu: str, weights: str) -> None:
+def target_of(cpu: str) -> pb.Target:
+    """Return the target of a processor; skip the test if this machine cannot run code for it."""
     target = pb.Target(f"llvm -mcpu={cpu} -num-cores 1")
     try:
         check_processor(target, "the test")
     except TargetError as error:
         pytest.skip(str(error))
+    return target
+
+
+@pytest.mark.parametrize("weights", ["HWIO", "packed"])
+@pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("outputs", [1, 3, 4, 5, 8, 12, 16, 20, 24, 32, 33, 36])
+def test_values_are_those_of_a_convolution_of_each_group(outputs: int, cpu: str, weights: str) -> None:
+    target = target_of(cpu)
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((1, 9, 8, 6), "float32"), rng.standard_normal((3, 3, 2, 3 * outputs), "float32")
     wide = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))).reshape(1, 11, 10, 3, 2)
@@ -86,11 +92,7 @@ def test_values_beside_the_borders(
     weights: str,
 ) -> None:
     """Compare results whose filters lie in part, or wholly, beside the image with sums over an image with zeros."""
-    target = pb.Target(f"llvm -mcpu={cpu} -num-cores 1")
-    try:
-        check_processor(target, "the test")
-    except TargetError as error:
-        pytest.skip(str(error))
+    target = target_of(cpu)
     rng = np.random.default_rng(0)
     x = rng.standard_normal((2, *size, 8), "float32")
     w = rng.standard_normal((kernel, kernel, 4, 2 * outputs), "float32")

@@ -41,9 +41,9 @@ def emit(func: Function, target: Target) -> Program:
 
 
 def _in_blocks(name: str, func: Function, body: Stmt, target: Target, blocks: Sequence[int]) -> Program:
-    """Emit the program with wide loops cut into blocks of the first number of vectors that is not too long for LLVM.
+    """Emit the program with wide loops cut into blocks: the first of these sizes whose code LLVM can take.
 
-    A wide loop alone may take shorter steps. Where it is inside others, the schedule made the code that long.
+    A wide loop by itself may take shorter steps. If unrolled loops are around it, the schedule made the code too long.
     """
     block, *fewer = blocks
     bits = target.vector_bits

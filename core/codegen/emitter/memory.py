@@ -185,10 +185,9 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
 
 
 def _repeated(frame: Frame, dtype: str, text: str, count: int) -> str:
-    """Keep LLVM 22 from moving the sum of a shuffled vector with itself before the shuffle and back, without end.
+    """Return a shuffled vector from an empty assembly statement, if LLVM 22 would never finish its sum with itself.
 
-    It does so for 64 bytes of which some are equal (docs/llvm-defects.md), also for a product with two. The assembly
-    has no instruction.
+    That is so for 64 bytes of which some are repeated, also for a product with two (docs/llvm-defects.md).
     """
     if dtype not in ("int8", "uint8") or count != 64 or not features.has(frame.module.target, "avx512bw"):
         return text

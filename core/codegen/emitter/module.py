@@ -22,7 +22,7 @@ class TooLong(CompileError):
     """A program is too long for LLVM.
 
     Attributes:
-        loops: the unrolled and vectorized loops around the place where it got too long.
+        loops: the unrolled and vectorized loops around the place where it became too long.
     """
 
     loops: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class ModuleText:
         """Refuse a function that gets too long for LLVM; `loops` are the unrolled and vectorized ones around.
 
         Raises:
-            TooLong: it does.
+            TooLong: the function is too long.
         """
         if text.in_a_row > MOST_IN_A_ROW:
             excess = f"{MOST_IN_A_ROW} instructions in a row"

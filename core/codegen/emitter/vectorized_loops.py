@@ -26,7 +26,7 @@ from pegbox.loops.nodes import Alloc, For, ForKind, Stmt, Store, seq
 from pegbox.loops.visit import map_children, map_exprs, substitute_vars, walk
 
 BLOCKS = 16, 4, 1
-"""The vectors per block of a wide loop; fewer where the code of so many would be too long for LLVM."""
+"""The vectors per block of a wide loop: the first number whose code is not too long for LLVM."""
 MAX_VECTORS = 2 * BLOCKS[0]
 """The vectors of a vectorized loop that are written out."""
 

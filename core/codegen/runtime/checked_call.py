@@ -112,7 +112,7 @@ class CheckedCall:
 def _refusal(compiled: CompiledProgram) -> Callable[..., NoReturn] | None:
     """Return a function that raises `TargetError` if this processor lacks instructions of the code, else None.
 
-    Code for another processor of the same architecture can be looked at and exported here.
+    Code for another processor of the same architecture is loaded all the same, to be read and exported.
     """
     try:
         check_processor(compiled.target, compiled.name)

@@ -18,7 +18,7 @@ from pegbox.errors import CompileError, TargetError
 class LoadedCode:
     """The addresses of a kernel's functions; the code stays while this object lives.
 
-    Object code is the same for all processors of an architecture: `CheckedCall` refuses to run missing instructions.
+    Code for any processor of the architecture is loaded: `CheckedCall` refuses to run instructions that this one lacks.
 
     Args:
         imports: the addresses of symbols that are neither C functions nor in the libraries of this process.

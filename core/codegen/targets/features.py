@@ -119,7 +119,7 @@ def check_processor(target: Target, what: str, *, built_on: Collection[str] = ()
     if not flags or target.architecture != "x86_64" or (built_on and {*built_on} <= {*flags}):
         return
     lacking = _used_by(target) - _offered(target, flags)
-    if lacking and target.is_host_cpu:  # LLVM was told what this machine has, as a virtual one may lack something
+    if lacking and target.is_host_cpu:  # its code has only instructions of this machine, and those of -mattr
         lacking &= {item[1:] for item in target.attributes}
     if built_on and target.is_host_cpu:
         lacking |= {word for word in built_on if word.startswith(_COMPILED_FOR)} - {*flags}

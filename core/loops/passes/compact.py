@@ -67,7 +67,7 @@ def _place(
     outer = {s.var for s in common[:-1] if isinstance(s, For) and not s.kind.shares(buffer.scope)}
     asked = []
     for use in uses:
-        # Of guards, those conditions count that are not dropped, because loops are cut for them.
+        # Where buffers may grow, guards are dropped, except for conditions at which loops are cut.
         tests = [c for s in use.tests for c in conjuncts(s.condition) if not grow or not s.guard or free_vars(c) & cut]
         asked.append((use, relaxation(use.loops - outer, ranges, *tests)))
     box = [_extent(buffer, d, asked, grow) for d in range(len(buffer.shape))]

@@ -163,7 +163,7 @@ class _Lines:
 
     @property
     def _steps(self) -> list[int]:
-        """The elements between two lines along each dimension; rows that are parts of a line come several at a time."""
+        """The elements between two lines along each dimension: several rows, if these are parts of one line."""
         left = max(1, LINE * prod(self.buffer.shape) // self.buffer.nbytes)
         steps = []
         for part, extent in zip(reversed(self.box), reversed(self.buffer.shape), strict=True):
@@ -209,9 +209,9 @@ class _Lines:
         return For(line, each, body, ForKind.UNROLLED) if each > 1 else body
 
     def _lines_inside(self, ranges: Ranges) -> Expr | None:
-        """Return the lines from the box's first one to the end of the dimension that they are in, if they are one run.
+        """Return the number of lines from the box's first to the end of its dimension; None if they are not one run.
 
-        A clamped number of a line then is a place in memory. A clamp of each dimension takes divisions for each line.
+        Then it is enough to clamp the number of a line. To clamp each dimension takes divisions for each line.
         """
         first = next((dim for dim, count in enumerate(self._counts) if count > 1), len(self.box) - 1)
         rest = list(zip(self.box, self.buffer.shape, strict=True))[first + 1 :]

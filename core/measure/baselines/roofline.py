@@ -73,8 +73,8 @@ class Roofline:
 def size_class(nbytes: float, target: Target, cores: int) -> int:
     """Return the bytes that each core's memory is measured with: a power of four times the least.
 
-    It is no more than the core's share, unless the share exceeds a cache of the target into which that power fits: then
-    it is the next one, which the cache cannot hold either.
+    It is no more than the core's share. If that power fits a cache that the share exceeds, it is the next power, which
+    the cache cannot hold either.
     """
     from pegbox.codegen.runtime.roof_kernels import LEAST_BYTES
 
