@@ -27,10 +27,12 @@ def keep_in_registers(state: State, name: str, target: Target) -> None:
     lanes = lanes_of(target, op.outputs[0].dtype)
     last = knobs[-1]
     exact: set[int] = set()
-    if not fills_vectors(divisors := state.knobs[last].innermosts(), lanes):
+    kept = _kept_extents(state.knobs[last].innermosts(), lanes, target)
+    if not fills_vectors(kept, lanes) or max(kept) < lanes <= (state.knobs[last].extent or 0):
         state.knobs[last] = replace(state.knobs[last], policy="verbose")
-        exact.add(max(divisors, key=lambda extent: _filled(extent, lanes)))
-    full = full_extents(aligned_extents(state.knobs[last].innermosts(), op), lanes)
+        exact.add(max(kept, key=lambda extent: _filled(extent, lanes)))
+    kept = _kept_extents(state.knobs[last].innermosts(), lanes, target)
+    full = full_extents(aligned_extents(kept, op), lanes)
     state.knobs[last] = replace(state.knobs[last], allowed=tuple(sorted({*full, *exact})))
     if tiles.like:
         return  # the limit of that stage is one of these knobs
@@ -40,6 +42,11 @@ def keep_in_registers(state: State, name: str, target: Target) -> None:
     enough = f"takes at least {least} vectors, and " if least > 1 else ""
     message = f"the tile of {name} {enough}fits the {registers} vector registers"
     state.limits.append(TileLimit(knobs, lanes, least, registers, message))
+
+
+def _kept_extents(extents: list[int], lanes: int, target: Target) -> list[int]:
+    """Select the extents of which the registers can hold a row."""
+    return [extent for extent in extents if fits_registers(target, 1, vectors_of(extent, lanes))]
 
 
 def fills_vectors(extents: list[int], lanes: int) -> bool:

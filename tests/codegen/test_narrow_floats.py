@@ -224,6 +224,7 @@ def test_float16_is_computed_by_the_instructions_of_a_processor_that_has_them() 
         ("-mcpu=sandybridge -mattr=+f16c", True),
         ("-mcpu=haswell -mattr=-f16c", False),
         ("-mcpu=haswell -mattr=-avx", False),
+        ("-mcpu=haswell -mattr=-sse4.2", False),
         ("-mcpu=x86-64 -mattr=+avx512f", True),
         ("-mtriple=riscv64-linux-gnu -mattr=+d,+zfh", True),
         ("-mtriple=riscv64-linux-gnu -mattr=+d", False),

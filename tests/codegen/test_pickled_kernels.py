@@ -136,6 +136,38 @@ def test_options_of_mattr_are_not_missing_instructions(monkeypatch: pytest.Monke
         check_processor(Target("llvm -mcpu=x86-64 -mattr=+bmi,+bmi2"), "it")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-mcpu=x86-64-v4 -mattr=-avx512f",
+        "-mcpu=icelake-server -mattr=-avx512f,-gfni",
+        "-mcpu=znver4 -mattr=-avx512f,-sse4a,-gfni",
+        "-mcpu=sapphirerapids -mattr=-avx2,-gfni",
+    ],
+)
+def test_features_that_mattr_switches_off_with_others_are_not_missed(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LLVM switches off all of AVX-512 with avx512f."""
+    monkeypatch.setattr(host, "cpu_name", lambda: "haswell")
+    monkeypatch.setattr(host, "architecture", lambda: "x86_64")
+    monkeypatch.setattr(host, "cpu_flags", lambda: ("avx", "avx2", "f16c", "fma", "sse4_1", "sse4_2", "ssse3"))
+    check_processor(Target(f"llvm {text}"), "it")
+
+
+def test_features_that_linux_does_not_list_are_asked_of_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A measuring process gets all features of the processor in -mattr, AVX10 of a Granite Rapids among them."""
+    monkeypatch.setattr(host, "cpu_name", lambda: "haswell")
+    monkeypatch.setattr(host, "architecture", lambda: "x86_64")
+    monkeypatch.setattr(host, "cpu_flags", lambda: FLAGS)
+    monkeypatch.setattr(host, "has_llvm", lambda: True)
+    monkeypatch.setattr(host, "cpu_features", lambda: ("+avx2", "+avx10.1", "+avxvnniint8", "-avxneconvert"))
+    check_processor(Target("llvm -mcpu=haswell -mattr=+avx10.1,+avxvnniint8"), "it")
+    for name in ("avxneconvert", "xop", "tbm"):
+        with pytest.raises(TargetError, match=rf"lacks some of its instructions \({name}\)"):
+            check_processor(Target(f"llvm -mcpu=haswell -mattr=+avxvnniint8,+{name}"), "it")
+
+
 def test_all_features_of_this_machine_are_there() -> None:
     check_processor(Target("llvm -num-cores 1"), "it")
     check_processor(Target("llvm -num-cores 1").explicit, "it")

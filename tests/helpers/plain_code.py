@@ -22,7 +22,6 @@ from pegbox.codegen.program import Program
 from pegbox.codegen.runtime import isolation, machine, masked_stores
 from pegbox.codegen.runtime import llvm as runtime_llvm
 from pegbox.codegen.runtime.foreign import prepare
-from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
 
 _OPTIMIZED = 1 if SECOND else 8  # one program in so many
@@ -71,16 +70,15 @@ def unoptimized(program: Program, *, level: int = 0) -> CompiledProgram:
         with runtime_llvm.parsed(program.ll, described) as module:
             repaired = masked_stores.without_single_lanes(module)
             if repaired is None:
-                return program.compiled(_machine(program.target, level).emit_object(module), 0.0)
+                return program.compiled(_machine(described, level).emit_object(module), 0.0)
     except RuntimeError as error:
         raise CompileError(f"{program.name}: LLVM rejects the program: {error}") from error
     return unoptimized(replace(program, ll=repaired), level=level)
 
 
 @cache
-def _machine(target: Target, level: int) -> Any:
-    """Return `llvm.target_machine` of the runtime with another level."""
-    triple = target.triple or llvm.get_process_triple()
-    return llvm.Target.from_triple(triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="default"
+def _machine(described: runtime_llvm.TargetMachine, level: int) -> Any:
+    """Return `llvm.target_machine` of the runtime with another level; tests may change what a target's features are."""
+    return llvm.Target.from_triple(described.triple or llvm.get_process_triple()).create_target_machine(
+        cpu=described.cpu, features=described.features, opt=level, reloc="pic", codemodel="default"
     )

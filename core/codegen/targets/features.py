@@ -67,8 +67,18 @@ and nontemporal stores of floats, and GFNI for shifts of bytes."""
 _KNOWN = frozenset((*_NEEDS.values(), *_CHOSEN))
 """The features whose processors are known without LLVM."""
 
-_COMPILED_FOR = ("avx", "bmi", "f16c", "fma", "gfni", "movbe", "sse", "ssse")
+_BUILT_ON = {
+    "sse4.1": "ssse3", "sse4.2": "sse4.1", "avx": "sse4.2", "avx2": "avx", "f16c": "avx", "fma": "avx",
+    "avxvnni": "avx2", "avx512f": "avx2 f16c fma", "avx512bf16": "avx512bw", "avx512fp16": "avx512bw",
+    "avx512vbmi2": "avx512bw", "amx-bf16": "amx-tile", "amx-int8": "amx-tile",
+}  # fmt: skip
+"""The features that LLVM switches on with another one, and without which it switches that one off."""
+
+_COMPILED_FOR = ("avx", "bmi", "f16c", "fma", "gfni", "movbe", "sse", "ssse", "tbm", "xop")
 """The beginnings of the flags of instructions that LLVM chooses by itself."""
+
+_UNLISTED = ("avx10", "avxneconvert", "avxvnniint")
+"""The beginnings of features that /proc/cpuinfo never lists, also where a processor has them."""
 
 _LLVM_WORDS = {"bmi1": "bmi", "pni": "sse3"}
 """LLVM's words for flags with other names in /proc/cpuinfo."""
@@ -133,8 +143,11 @@ def _used_by(target: Target) -> set[str]:
 def _offered(target: Target, flags: Collection[str]) -> set[str]:
     """List the features of the processor with these flags, in LLVM's words: known ones, and those that -mattr names."""
     plain = {_LLVM_WORDS.get(word, word).replace("_", "") for word in flags}
-    names = {*_KNOWN, *(item[1:] for item in target.attributes)}
-    return {name for name in names if name.replace("-", "").replace(".", "") in plain}
+    named = {item[1:] for item in target.attributes}
+    unlisted = {name for name in named if name.startswith(_UNLISTED)}
+    if unlisted and host.has_llvm():
+        unlisted &= {item[1:] for item in host.cpu_features() if item.startswith("+")}
+    return unlisted | {name for name in _KNOWN | named if name.replace("-", "").replace(".", "") in plain}
 
 
 def needed(intrinsic: str) -> str | None:
@@ -151,13 +164,21 @@ def has(target: Target, feature: str) -> bool:
 
 def _decide(known: bool, feature: str, items: Iterable[str]) -> bool:
     """Decide if a processor has the feature after the words of a feature string."""
+    needed_by_it = _with_bases(feature)
     for item in items:
         sign, name = item[:1], item[1:]
-        if name == feature:
-            known = sign == "+"
-        elif feature == "f16c" and (name == "avx" if sign == "-" else name.startswith("avx512")):
-            known = sign == "+"  # it goes with AVX and comes with AVX-512
+        if sign == "-" and name in needed_by_it:
+            known = False
+        elif sign == "+" and feature in _with_bases(name):
+            known = True
     return known
+
+
+@cache
+def _with_bases(feature: str) -> frozenset[str]:
+    """Return a feature and those that LLVM switches on with it."""
+    bases = _BUILT_ON.get(feature, "avx512f" if feature.startswith("avx512") and feature != "avx512f" else "")
+    return frozenset((feature,)).union(*map(_with_bases, bases.split()))
 
 
 def computes_float16(target: Target) -> bool:
