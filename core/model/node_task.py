@@ -86,9 +86,12 @@ def _accurate(made: NodeTask, accuracy: float | None) -> NodeTask:
 
 
 def _others(made: NodeTask) -> Iterator[NodeTask]:
-    """Yield the node task of each further implementation of an operator, with the same epilogue."""
+    """Yield the node task of each further implementation of an operator, with the same epilogue.
+
+    The spaces of generators are those of whole nodes, for which plugins give tasks.
+    """
     template, base = made.task.template, made.task.base
-    for task in others_of(base, but=[SKETCH]).values():
+    for task in others_of(base, but=registry.names("space_generator")).values():
         if not isinstance(template, EpilogueTemplate):
             yield replace(made, task=task)
             continue
