@@ -27,12 +27,12 @@ def keep_in_registers(state: State, name: str, target: Target) -> None:
     lanes = lanes_of(target, op.outputs[0].dtype)
     last = knobs[-1]
     exact: set[int] = set()
-    kept = _kept_extents(state.knobs[last].innermosts(), lanes, target)
-    if not fills_vectors(kept, lanes) or max(kept) < lanes <= (state.knobs[last].extent or 0):
+    divisors = state.knobs[last].innermosts()
+    kept = [extent for extent in divisors if fits_registers(target, 1, vectors_of(extent, lanes))]
+    if not fills_vectors(divisors, lanes) or max(kept) < lanes <= (state.knobs[last].extent or 0):
         state.knobs[last] = replace(state.knobs[last], policy="verbose")
         exact.add(max(kept, key=lambda extent: _filled(extent, lanes)))
-    kept = _kept_extents(state.knobs[last].innermosts(), lanes, target)
-    full = full_extents(aligned_extents(kept, op), lanes)
+    full = full_extents(aligned_extents(state.knobs[last].innermosts(), op), lanes)
     state.knobs[last] = replace(state.knobs[last], allowed=tuple(sorted({*full, *exact})))
     if tiles.like:
         return  # the limit of that stage is one of these knobs
@@ -42,11 +42,6 @@ def keep_in_registers(state: State, name: str, target: Target) -> None:
     enough = f"takes at least {least} vectors, and " if least > 1 else ""
     message = f"the tile of {name} {enough}fits the {registers} vector registers"
     state.limits.append(TileLimit(knobs, lanes, least, registers, message))
-
-
-def _kept_extents(extents: list[int], lanes: int, target: Target) -> list[int]:
-    """Select the extents of which the registers can hold a row."""
-    return [extent for extent in extents if fits_registers(target, 1, vectors_of(extent, lanes))]
 
 
 def fills_vectors(extents: list[int], lanes: int) -> bool:
