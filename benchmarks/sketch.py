@@ -28,6 +28,7 @@ import numpy as np
 from matmul import settle_environment
 
 import pegbox as pb
+from pegbox import te
 from pegbox.templates import pack_weights
 
 ROWS = (
@@ -141,7 +142,8 @@ def template_of(
 def template_task(name: str, args: tuple[int, ...], weights: str, options: argparse.Namespace) -> pb.Task | None:
     """Make the task of the template that computes the same as a workload; None if there is none."""
     kwargs: dict[str, Any] = {"weights": "packed"} if weights == "packed" else {}
-    if name in ("matmul", "matmul_bias_relu"):  # the product alone: what the template computes
+    epilogue = {"matmul_bias_relu": bias_relu, "matmul_bias_gelu": bias_gelu}.get(name)
+    if name == "matmul" or epilogue is not None:
         name = "matmul"
     elif name in ("conv2d", "conv2d_bn_relu"):
         name, (n, c, y, x, o, k, stride, padding) = "conv2d", args
@@ -154,7 +156,23 @@ def template_task(name: str, args: tuple[int, ...], weights: str, options: argpa
         args = (1, heads, n, n, d)
     elif name not in ("softmax", "layer_norm"):
         return None
-    return pb.create_task(name, args=args, kwargs=kwargs, target=options.target)
+    return pb.create_task(name, args=args, kwargs=kwargs, target=options.target, epilogue=epilogue)
+
+
+def bias_relu(c: te.Tensor) -> list[te.Tensor]:
+    bias = te.placeholder(c.shape[1:], name="bias")
+    return [bias, te.compute(c.shape, lambda i, j: te.maximum(c[i, j] + bias[j], 0.0), name="relu")]
+
+
+def bias_gelu(c: te.Tensor) -> list[te.Tensor]:
+    bias = te.placeholder(c.shape[1:], name="bias")
+    x = te.compute(c.shape, lambda i, j: c[i, j] + bias[j], name="biased")
+    factor = (2 / np.pi) ** 0.5
+
+    def gelu(x: te.Expr) -> te.Expr:
+        return 0.5 * x * (1.0 + te.tanh(factor * (x + 0.044715 * x * x * x)))
+
+    return [bias, te.compute(c.shape, lambda i, j: gelu(x[i, j]), name="gelu")]
 
 
 def arrays_of(task: pb.Task) -> list[np.ndarray]:
