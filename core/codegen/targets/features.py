@@ -118,7 +118,7 @@ def check_processor(target: Target, what: str, *, built_on: Collection[str] = ()
     flags = host.cpu_flags()
     if not flags or target.architecture != "x86_64" or (built_on and {*built_on} <= {*flags}):
         return
-    lacking = _used_by(target) - _offered(target, flags)
+    lacking = {*_lacking(target.cpu, target.attributes, tuple(flags))}
     if lacking and target.is_host_cpu:  # its code has only instructions of this machine, and those of -mattr
         lacking &= {item[1:] for item in target.attributes}
     if built_on and target.is_host_cpu:
@@ -131,19 +131,28 @@ def check_processor(target: Target, what: str, *, built_on: Collection[str] = ()
         )
 
 
-def _used_by(target: Target) -> set[str]:
-    """List the features whose instructions LLVM may use for an x86 target, by its -mcpu and -mattr alone."""
-    named = {item[1:] for item in target.attributes}
+@cache
+def _lacking(cpu: str, attributes: tuple[str, ...], flags: tuple[str, ...]) -> frozenset[str]:
+    """Return the features that code for an x86 processor may use, by -mcpu and -mattr alone, and that these flags lack.
+
+    Each kernel that is loaded asks this, and with all features by name it takes a millisecond.
+    """
+    return frozenset(_used_by(cpu, attributes) - _offered(attributes, flags))
+
+
+def _used_by(cpu: str, attributes: Collection[str]) -> set[str]:
+    """List the features whose instructions LLVM may use for an x86 processor, by -mcpu and -mattr alone."""
+    named = {item[1:] for item in attributes}
     others = {name for name in named - _KNOWN if name.startswith(_COMPILED_FOR)} - {"sse-unaligned-mem"}
     known = {name for name in _KNOWN if name in named or not name.startswith("amx-")}
-    used = {name for name in known if _decide(target.cpu in _comes_with(name), name, target.attributes)}
-    return used | {name for name in others if _decide(False, name, target.attributes)}
+    used = {name for name in known if _decide(cpu in _comes_with(name), name, attributes)}
+    return used | {name for name in others if _decide(False, name, attributes)}
 
 
-def _offered(target: Target, flags: Collection[str]) -> set[str]:
+def _offered(attributes: Collection[str], flags: Collection[str]) -> set[str]:
     """List the features of the processor with these flags, in LLVM's words: known ones, and those that -mattr names."""
     plain = {_LLVM_WORDS.get(word, word).replace("_", "") for word in flags}
-    named = {item[1:] for item in target.attributes}
+    named = {item[1:] for item in attributes}
     unlisted = {name for name in named if name.startswith(_UNLISTED)}
     if unlisted and host.has_llvm():
         unlisted &= {item[1:] for item in host.cpu_features() if item.startswith("+")}
