@@ -143,7 +143,7 @@ def template_task(name: str, args: tuple[int, ...], weights: str, options: argpa
     """Make the task of the template that computes the same as a workload; None if there is none."""
     kwargs: dict[str, Any] = {"weights": "packed"} if weights == "packed" else {}
     epilogue = {"matmul_bias_relu": bias_relu, "matmul_bias_gelu": bias_gelu}.get(name)
-    if name == "matmul" or epilogue is not None:
+    if epilogue is not None:
         name = "matmul"
     elif name in ("conv2d", "conv2d_bn_relu"):
         name, (n, c, y, x, o, k, stride, padding) = "conv2d", args
@@ -154,7 +154,7 @@ def template_task(name: str, args: tuple[int, ...], weights: str, options: argpa
     elif name == "attention":
         heads, n, d = args
         args = (1, heads, n, n, d)
-    elif name not in ("softmax", "layer_norm"):
+    elif name not in ("matmul", "softmax", "layer_norm"):
         return None
     return pb.create_task(name, args=args, kwargs=kwargs, target=options.target, epilogue=epilogue)
 
