@@ -205,7 +205,7 @@ def _placeholder(variable: str, name: str, tensor: Tensor, written: _Written) ->
 
 
 def _extern(op: ExternOp, names: Mapping[Buffer, str]) -> str:
-    """Without its statement, which only shows in programs."""
+    """Print an extern operation without its statement, which only shows in programs."""
     outputs, inputs = (", ".join(names[t.buffer] for t in tensors) for tensors in (op.outputs, op.inputs))
     shapes, kinds = [t.shape for t in op.outputs], [t.dtype for t in op.outputs]
     return f"{outputs} = te.extern({shapes!r}, [{inputs}], ..., name={quoted(op.name)}, dtype={kinds!r})"

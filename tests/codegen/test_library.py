@@ -23,7 +23,7 @@ SIZE = 6000
 
 
 def twice(name: str, target: Target = ONE_CORE) -> Program:
-    """Through a buffer that is too large for the stack, in parallel where there are several cores."""
+    """Double an array through a buffer too large for the stack, in parallel where there are several cores."""
     a, c, t = Buffer('a "b" \\ é', (SIZE,)), Buffer("c", (SIZE,)), Buffer("t", (SIZE,))
     body = loop("i", SIZE, lambda i: put(t, i, get(a, i) * 2.0), PARALLEL)
     copy = loop("j", SIZE, lambda j: put(c, j, get(t, j)))

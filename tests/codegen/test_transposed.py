@@ -82,7 +82,7 @@ def test_what_no_row_holds_is_gathered() -> None:
 
 
 def test_one_column_alone_is_gathered() -> None:
-    """Without an unrolled loop through its neighbours a row is loaded for one element of it."""
+    """A row would be loaded for one element of it: no unrolled loop runs through the neighbours."""
     a, c = Buffer("a", (16, 64)), Buffer("c", (16,))
     body = loop("l", 16, lambda lane: put(c, lane, get(a, lane, 5)), VECTORIZED)
     assert "gather" in emit(function([a, c], [c], body), ONE_CORE).ll

@@ -124,7 +124,7 @@ def test_threads_that_write_the_same_elements_of_an_output_stay_in_their_order()
 
 @pytest.mark.parametrize("extent", [1, 3])
 def test_a_reduction_that_several_threads_do_for_themselves_starts_for_each(extent: int) -> None:
-    """Beside a fetch, inside a reduce loop of one iteration: the start of the sum stands outside of that loop."""
+    """The start of the sum stands beside a fetch, outside of a reduce loop of one iteration."""
     a, w = te.placeholder((extent, 4), name="A"), te.placeholder((4,), name="W")
     k = te.reduce_axis((0, extent), name="k")
     total = te.compute((4,), lambda i: te.sum(a[k, i], axis=k), name="total")

@@ -49,7 +49,7 @@ SCRIPT = textwrap.dedent(f"""
             print("interrupted", flush=True)
     print("closed", flush=True)
 """)
-"""Without a `__main__` guard, as users write them."""
+"""A script without a `__main__` guard, as users write them."""
 
 
 class Run:

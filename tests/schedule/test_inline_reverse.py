@@ -71,7 +71,7 @@ def test_a_consumer_may_read_in_any_order(name: str, check_values: Any) -> None:
 
 @pytest.mark.parametrize("name", MAPS)
 def test_a_block_that_stores_anywhere_goes_into_its_consumers(name: str, check_values: Any) -> None:
-    """After an epilogue moved in, the producer stores at other places than its plain variables."""
+    """The producer, into which an epilogue moved before, stores at other places than its plain variables."""
     shape, consumer, out, reference = MAPS[name]
     a, c = two(shape, consumer, out)
     k = te.reduce_axis((0, out[-1]), "k")

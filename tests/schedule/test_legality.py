@@ -227,7 +227,7 @@ def test_what_needs_its_order_is_refused(
 def test_what_is_refused_would_have_been_wrong(
     program: Callable[[], Function], step: Callable[[Schedule], object], why: str
 ) -> None:
-    """Without the check of legality: the step is refused for another reason, or makes another program of it."""
+    """The step, with the check of legality lifted, is refused for another reason or makes another program."""
     func = program()
     sch = Schedule(func)
     sch.legality.lift()

@@ -239,7 +239,7 @@ def test_te_a_stage_that_was_attached_at_a_reduce_loop_follows() -> None:
 
 
 def test_te_groups_that_are_attached_at_a_reduce_loop_follow() -> None:
-    """Through rfactor as well as through cache_write."""
+    """Groups follow through rfactor as well as through cache_write."""
     a = te.placeholder((6, 40), name="A")
     d = te.compute((6, 40), lambda i, j: a[i, j] * 2, "D")
     e = te.compute((6, 40), lambda i, j: d[i, j] + 1, "E")

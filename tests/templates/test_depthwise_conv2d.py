@@ -203,7 +203,7 @@ def test_channels_are_in_blocks_only_where_that_may_help(
 
 
 def test_results_of_few_pixels_have_tiles_of_several_vectors() -> None:
-    """Of 25 vectors, the closest cache holds 5; a tile of a single pixel has 4, which do not divide these."""
+    """The closest cache holds 5 of 25 vectors, which tiles of a single pixel, with 4 vectors, do not divide."""
     target = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=48,2048,5120"
     task = pb.create_task("depthwise_conv2d", (1, 400, 7, 7, 7, 7), {"layout": "NHWC"}, target=target)
     assert {c["vectors"].val for c in task.space.iterate()} == {4}

@@ -18,7 +18,7 @@ def transpose(d: Drawing) -> None:
 
 
 def reshape(d: Drawing) -> None:
-    """Through the flat index: `//` and `%`."""
+    """Reshape a tensor through the flat index: `//` and `%`."""
     rng, a = d.rng, d.some()
     size = prod(a.shape)
     divisors = [n for n in range(1, size + 1) if size % n == 0]
