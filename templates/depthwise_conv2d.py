@@ -281,8 +281,13 @@ def schedule(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowSt
         place_rows(s, stages, place)
         return first
     kh, kw = tile.op.reduce_axis
-    tile.reorder(kh, *outer, kw, vectors, lanes)
-    write_out(tile, lanes, [*([kh] if cfg["unroll_kh"].val else []), *outer, kw, vectors])
+    if not _is_last(conv) and cfg["unroll_kh"].val and not cfg["copy"].val:
+        # Successive products are parts of different sums; in registers, there are the rows of one shift at a time.
+        loops = [kw, vectors, kh, *outer]
+    else:
+        loops = [kh, *outer, kw, vectors]
+    tile.reorder(*loops, lanes)
+    write_out(tile, lanes, loops if cfg["unroll_kh"].val else loops[1:])
     return first
 
 
