@@ -28,7 +28,6 @@ from pegbox.templates.depthwise_rows import (
     Loops,
     RowStages,
     copied_image,
-    covers_whole_vectors,
     lanes_of_row,
     order_rows,
     place_rows,
@@ -258,10 +257,7 @@ def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tens
             value = te.if_then_else(te.all(*columns), value, te.const(0, conv.dtype))
         return te.sum(value * factor, axis=[kh, kw], where=te.all(*rows) if rows else None)
 
-    *outer, last = conv.out_shape
-    if copied is not None and covers_whole_vectors(cfg, conv):
-        last = -(-last // cfg["tile_w"].val) * cfg["tile_w"].val
-    tile = te.compute((*outer, last), element, name="tile")
+    tile = te.compute(conv.out_shape, element, name="tile")
     return RowStages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, copied)
 
 

@@ -167,16 +167,6 @@ def copied_image(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor) -> te.Tens
     )
 
 
-def covers_whole_vectors(cfg: KnobValues, conv: Conv) -> bool:
-    """Decide if sums beyond the end of a row are computed from zeros of the copy, not from leftovers of the stack.
-
-    A multiply-add with a subnormal leftover may take a hundred times as long. But if a row is a single tile, sums from
-    zeros end with the row, and LLVM would need several instructions for a last vector of, say, 12 lanes.
-    """
-    rest = conv.out[1] % lanes_of_row(cfg, conv)
-    return bool(cfg["tile_w"].val < conv.out[1] or rest & (rest - 1) == 0)
-
-
 def order_rows(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages) -> Loops:
     """Order the loops of the result for NCHW."""
     out = s[stages.out]

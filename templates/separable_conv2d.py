@@ -93,7 +93,6 @@ def separable_conv2d(
     cfg.define_plain(lambda: [plain_point(point, middle(plain_depthwise(first, data, weight)), factors)])
     depthwise.declare(cfg, first)
     separable_space.declare(cfg, point)
-    separable_space.prefer_whole_vectors(cfg, first)
     threads.declare(cfg, flop)
     stages = depthwise.compute(cfg, first, data, weight)
     pixels = middle(stages.out)

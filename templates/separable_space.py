@@ -13,7 +13,6 @@ from pegbox.task import KnobValues
 from pegbox.templates import depthwise_conv2d as depthwise
 from pegbox.templates.conv_choices import CHANNELS, PIXELS
 from pegbox.templates.conv_shape import PACKED, Conv
-from pegbox.templates.depthwise_rows import covers_whole_vectors
 from pegbox.templates.register_tile import BODY, ROWS, VECTORS, step_cost
 
 PIXELS_OUTSIDE, CHANNELS_OUTSIDE = "po", "op"
@@ -60,12 +59,6 @@ def declare(cfg: pb.TemplateConfig, point: Conv) -> None:
         message="an order of tiles has one name",
     )
     _constrain_depthwise(cfg)
-
-
-def prefer_whole_vectors(cfg: pb.TemplateConfig, first: Conv) -> None:
-    """Let predictions begin with depthwise parts whose vectors read no leftovers of the stack beside a copy."""
-    if "copy" in cfg.space.knobs:
-        cfg.prefer(lambda c: not c["copy"].val or covers_whole_vectors(c, first))
 
 
 def _constrain_depthwise(cfg: pb.TemplateConfig) -> None:

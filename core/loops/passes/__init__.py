@@ -18,6 +18,7 @@ from pegbox.loops.passes.notes import collect_notes
 from pegbox.loops.passes.partition import partition_loops
 from pegbox.loops.passes.prefetch import place_prefetches
 from pegbox.loops.passes.rolling_buffer import roll_buffers
+from pegbox.loops.passes.row_ends import fill_row_ends
 from pegbox.loops.passes.shared_storage import share_storage
 from pegbox.loops.passes.storage_align import align_storage
 from pegbox.loops.passes.unused_buffer import drop_unused
@@ -46,7 +47,7 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     carried = {**carrying_loops(func), **carried}
     func = share_storage(flatten_blocks(lower_inits(func)), notes.homes)
     func = compact_buffers(func, grow=not simple, carried=carried)
-    func = drop_guards(place_prefetches(func))
+    func = fill_row_ends(drop_guards(place_prefetches(func)))
     func = double_buffers(align_storage(func, notes, strict=not simple), notes, strict=not simple)
     func = hoist_tests(drop_unused(func))
     return func if simple else partition_loops(func)
