@@ -450,6 +450,21 @@ def test_gates_with_a_permutation_keep_their_accuracy(name: str, dtype: str, reg
         assert errors[worst] <= most, [a[worst] for a in args]
 
 
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "fetestexcept"), reason="the C library is not linked with libm")
+@pytest.mark.parametrize("register_lanes", PERMUTES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["gate", "gate2"])
+def test_gates_near_their_first_argument_compute_no_subnormal_power(name: str, dtype: str, register_lanes: int) -> None:
+    floats, underflow, every = ctypes.CDLL(None), 0x10, 0x3F  # as x86 numbers them
+    b = np.linspace(0, 3000, 4096, dtype=dtype)
+    lanes = register_lanes // (1 if dtype == "float32" else 2)
+    run(name, b, b, lanes=lanes, register_lanes=register_lanes)  # compiled
+    floats.feclearexcept(every)
+    found = run(name, np.ones_like(b), b, lanes=lanes, register_lanes=register_lanes)
+    assert not floats.fetestexcept(underflow)
+    assert found[-1] == 1
+
+
 @pytest.mark.parametrize("register_lanes", PERMUTES)
 def test_errors_of_a_gate_by_erf_are_small_beside_its_first_argument(register_lanes: int) -> None:
     for a, b in arguments("erf_gate", "float32", 100_000):

@@ -25,6 +25,10 @@ LOG2_E: Final = 1.4426950408889634
 _COUNT: Final = 16
 """The powers of two between one and two that a permutation of AVX-512 picks from."""
 
+_BELOW_ONE: Final = -64.0
+"""A number x for which 1 + 2^x and 1 + e^x round to one. Powers of smaller ones may be subnormal, and an instruction
+with a subnormal result takes an Intel core some 200 cycles."""
+
 
 def _exp2_ratio(tail: Sequence[float]) -> list[float]:
     """Return the coefficients of (2^r - 1) / r for those of (e^r - 1 - r) / r^2."""
@@ -317,7 +321,7 @@ def gate(a: VectorValue, b: VectorValue) -> VectorValue:
     """
     fmt, x = FORMATS[b.element], b * -1.0
     if x.fills_avx512:
-        return a / (exp(x) + 1.0)
+        return a / (exp(x.at_least(_BELOW_ONE)) + 1.0)
     if _picks_eight(b):
         inside = x.at_least((2 - fmt.bias) * math.log(2))
         half = _normal_power(*_reduced(inside, inside.below(fmt.exp_max), _HALVED))
@@ -330,7 +334,7 @@ def gate2(a: VectorValue, b: VectorValue) -> VectorValue:
     """Compute a / (1 + 2^-b), with the limits of `gate` where 2^-b overflows (b <= -128 or -1024)."""
     fmt, x = FORMATS[b.element], b * -1.0
     if x.fills_avx512:
-        return a / (exp2(x) + 1.0)
+        return a / (exp2(x.at_least(_BELOW_ONE)) + 1.0)
     if _picks_eight(b):
         inside = x.at_least(2.0 - fmt.bias)
         half = _normal_power(*_reduced_exp2(inside, inside.below(fmt.bias + 1.5), _HALVED))
