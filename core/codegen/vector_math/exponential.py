@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from pegbox.codegen.vector_math import coefficients
@@ -196,7 +197,7 @@ def exp2(x: VectorValue) -> VectorValue:
     """
     fmt = FORMATS[x.element]
     if x.can_pick and x.body.register_lanes == _COUNT:
-        return _exp2_with_roots(x)
+        return x.in_whole_register(_exp2_with_roots)
     if _picks_eight(x):
         inside = x.at_least(-fmt.bias - fmt.mantissa - 2.0)
         return _power(*_reduced_exp2(inside, inside.below(fmt.bias + 2.0), _TWO_OCTAVES))
@@ -220,27 +221,21 @@ def _within_range_of_exp2(x: VectorValue) -> VectorValue:
     return x.at_most(fmt.bias + 2.0).at_least(-fmt.bias - fmt.mantissa - 2.0)
 
 
-def _exp2_with_roots(x: VectorValue) -> VectorValue:
-    """Compute 2^n 2^(k/16) 2^r with |r| <= 1 / 32; a permutation picks the second factor."""
-    fmt = FORMATS["float"]
-    magic = fmt.round_magic / _COUNT + 2 * fmt.bias
-    inside = x if x.fills_avx512 else _within_range_of_exp2(x)
-    shifted = inside + magic
-    r = x.fraction(_COUNT.bit_length() - 1) if x.fills_avx512 else inside - (shifted - magic)
-    numbers = shifted.bits()
-    root = numbers.picked([2 ** (k / _COUNT) for k in range(_COUNT)])
-    first, second, third = _exp2_ratio(coefficients.EXP_TAIL_SIXTEENTH_F32)
-    value = root.fma(r * r.fma(third, second).fma(r, first), root)
-    if x.fills_avx512:
-        return value.scaled(x - r)  # which rounds the power down
-    low, high = _halves(numbers.shifted_right(_COUNT.bit_length() - 1), "float")
-    return value * low * high
+def _exp2_with_roots(x: VectorValue, count: int = _COUNT) -> VectorValue:
+    """Compute 2^n 2^(k/count) 2^r with 0 <= r <= 1/count; a permutation picks the second factor.
+
+    n + k/count is x rounded down, so the instruction that multiplies by 2^n can take x: it rounds down, too.
+    """
+    ratio = coefficients.EXP2_RATIO_SIXTEENTH_F32 if count == _COUNT else coefficients.EXP2_RATIO_THIRTY_SECOND_F32
+    numbers = x.plus_down(FORMATS["float"].round_magic / count).bits()
+    root, r = numbers.picked([2 ** (k / count) for k in range(count)]), x.fraction(count.bit_length() - 1, down=True)
+    return root.fma(r * horner(r, ratio), root).scaled(x)
 
 
 def decay(x: VectorValue) -> VectorValue:
     """Compute 2^x for x <= 0; a subnormal result is any number from 0 to the smallest normal one."""
     if x.body.register_lanes == _COUNT:
-        return exp2(x)
+        return x.in_whole_register(partial(_exp2_with_roots, count=2 * _COUNT)) if x.can_pick else exp2(x)
     fmt = FORMATS[x.element]
     inside = x.at_least(-float(fmt.bias))
     if _picks_eight(x):
