@@ -2,8 +2,8 @@
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
-together from its bits. In float32 with AVX-512 or AVX2, a permutation picks a root of a power of two, 2^(k/16), 2^(k/8)
-or 2^(k/4), and r is smaller. In float32, erf is 1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)): an
+together from its bits. In float32 with AVX-512 or AVX2, a permutation picks a root of a power of two, 2^(k/32) to
+2^(k/4), and r is smaller. In float32, erf is 1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)): an
 error of q counts erfc(x) times, which its fit minimises, so its reduction needs no extra precision; with AVX-512
 or AVX2 it is computed in pieces (pieces), and with AVX2 tanh is a minimax quotient. In float64, erf is 1 - exp(q(x))
 with q near log(erfc(x)), and x + x E(x^2) below one.

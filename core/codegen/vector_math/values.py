@@ -185,7 +185,9 @@ class VectorValue:
         """Add, and round down, by one instruction of AVX-512."""
         ty, symbol = self.body.type(self.element), "@llvm.x86.avx512.add.ps.512"
         self.body.declares.add(f"declare {ty} {symbol}({ty}, {ty}, i32)")
-        return self.body.emit(f"call {ty} {symbol}({ty} {self.text}, {ty} {self.lift(other).text}, i32 9)", self.element)
+        return self.body.emit(
+            f"call {ty} {symbol}({ty} {self.text}, {ty} {self.lift(other).text}, i32 9)", self.element
+        )
 
     def bounded(self, most: float) -> VectorValue:
         """Clamp from below and above, to -most and most, by one instruction of AVX-512; NaN becomes one of them."""
