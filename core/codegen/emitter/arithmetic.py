@@ -74,14 +74,13 @@ def extremum(frame: Frame, op: str, a: Value, b: Value) -> Value:
 def _extremum_or_nan(frame: Frame, op: str, new: Value, old: str) -> str:
     """Emit the extremum of registers, NaN where either is NaN.
 
-    LLVM tests the first operand, here not the one of a chain. On x86 without masks, its choice by the test takes three
-    steps on some processors; so all bits of NaN are set instead, where the machine's extremum gives the second operand.
+    LLVM keeps NaN by a choice, which takes three steps on Intel's processors without masks. There all bits are set
+    instead where the new number is NaN; where the old one is, the machine's extremum gives it as its second operand.
     """
     dtype, lanes, number = new.dtype, new.lanes, new.text
     ty, i1 = computing(dtype, lanes), register("bool", lanes)
-    target = frame.module.target
-    if not lanes or dtype not in dtypes.BITS or features.has(target, "avx512f") or not features.has(target, "avx"):
-        # LLVM makes branches of two choices between scalars.
+    if not lanes or features.has(frame.module.target, "avx512f") or not features.has(frame.module.target, "avx"):
+        # LLVM tests the first operand, here not the one of a chain. It makes branches of two choices between scalars.
         name = f"@llvm.{op}imum.{computing_suffix(dtype, lanes)}"
         return frame.op(frame.module.call(name, ty, (ty, number), (ty, old), flags="nsz "))
     bits = register(f"int{dtypes.BITS[dtype]}", lanes)
