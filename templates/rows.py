@@ -142,8 +142,6 @@ def _schedule_gathered(cfg: pb.TemplateConfig, s: te.TESchedule, found: Rows) ->
     out.pragma(lines, "nontemporal")
     stages = {op: made if op is found.out else s[op] for op in found.stored}
     loops = _schedule_stages(cfg, found, stages, out, place)
-    if found.out in loops:
-        made.pragma(loops[found.out], "loop_partition_hint")  # there is no room for whole vectors between rows
     slow = [loops[op] for op in found.stored if op in loops and is_slow(found, op)]
     for tensor in _streamed(cfg, found):
         if slow:
@@ -164,6 +162,9 @@ def _schedule_stages(
     for op, before in found.taken.items():
         if op in loops:
             stages[op].merge(loops[op], stages[before], loops[before])
+    for op in loops:
+        if op.reduce is None:  # a mask would keep leftovers of the stack, which take long to multiply if subnormal
+            stages[op].pragma(loops[op], "loop_partition_hint")
     return loops
 
 
