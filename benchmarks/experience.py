@@ -8,6 +8,7 @@
     python3 benchmarks/experience.py --random 40 --kind depthwise --seed 11    # depthwise convolutions
     python3 benchmarks/experience.py --random 16 --kind batches --seed 61     # of several images, or of 7x7 in NCHW
     python3 benchmarks/experience.py --random 16 --kind depthwise-rows --seed 71    # in NCHW
+    python3 benchmarks/experience.py --random 12 --kind separable --seed 91    # depthwise separable ones
     python3 benchmarks/experience.py --random 16 --kind winograd --seed 21    # convolutions by Winograd's algorithm
     python3 benchmarks/experience.py --random 12 --kind groups --seed 31    # convolutions in groups
     python3 benchmarks/experience.py --random 14 --kind lines --seed 41    # convolutions in one dimension
@@ -23,10 +24,11 @@ uses the measurements of its own shape. A few configurations of many shapes teac
 (`random_shapes.py`). Some of them are those that the model of today prefers: there its errors matter.
 Measure on a core on which nothing else runs (`taskset`), with one target at a time.
 
-`benchmarks/experience/` has a folder of records (`*.jsonl.xz`) for each processor. Records of a space that the template
-no longer has are left out, with a line that says so: delete them, or measure the workload again. Delete also what was
-measured before code generation became much faster for a kind of program, even where the space is the same. Run the
-command again after a change of the features.
+`benchmarks/experience/` has a folder of records (`*.jsonl.xz`) for each processor. The shipped file keeps the features
+of the programs that were measured, also of a space that the template no longer has: it still says which programs are
+fast. After a change of the features all are computed anew (`--anew` does that, too), from the templates of today.
+Records of a space that a template no longer has are then left out, with a line that says so. Delete what was measured
+before code generation became much faster for a kind of program.
 
 The model of predictions (`prediction.npz`) learns from all of it, a few times: each time from three quarters of the
 workloads, so that the mean is not decided by any one of them.
@@ -38,7 +40,7 @@ import argparse
 import json
 import statistics
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -56,6 +58,7 @@ from random_shapes import (
     grouped_layer,
     in_turns,
     line_layer,
+    separable_layer,
     shapes,
     strassen_product,
     winograd_layer,
@@ -67,7 +70,7 @@ from pegbox.errors import RecordError
 from pegbox.features import program_features
 from pegbox.features.program import ProgramFeatures
 from pegbox.records.journal import Journal
-from pegbox.records.library import recorded_spaces
+from pegbox.records.library import find_source, label, recorded_spaces
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.models.experience import (
@@ -158,14 +161,14 @@ SKETCHES: dict[str, tuple[int, ...]] = {
 KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {
     "all": shapes, "outliers": in_turns(*OUTLIERS), "models": in_turns(*OF_MODELS),
     "depthwise": in_turns(depthwise_layer), "batches": in_turns(depthwise_batch),
-    "depthwise-rows": in_turns(depthwise_rows),
+    "depthwise-rows": in_turns(depthwise_rows), "separable": in_turns(separable_layer),
     "winograd": in_turns(winograd_layer), "groups": in_turns(grouped_layer),
     "lines": in_turns(line_layer), "strassen": in_turns(strassen_product),
     "attention": in_turns(attention_layer),
 }  # fmt: skip
 """The kinds of random shapes: all, those that are predicted worst, those of the nodes of models, depthwise ones,
-also of several images or in NCHW, those of Winograd's algorithm, convolutions in groups and in one dimension,
-products by Strassen's algorithm, and attention."""
+also of several images or in NCHW, depthwise separable ones, those of Winograd's algorithm, convolutions in groups and
+in one dimension, products by Strassen's algorithm, and attention."""
 
 LEAST = 20
 """The least number of configurations of a workload that tuners learn from. Predictions learn from fewer, too."""
@@ -197,7 +200,7 @@ def main() -> int:
     if options.check:
         check(shipped_sources(), across=options.across)
         return 0
-    sources = [source_of(space) for space in spaces()]
+    sources = list(collected(measured_before() if not options.anew else {}))
     known = [one for one in sources if len(one.measured.costs) >= LEAST]
     write_experience(FILE, ProgramFeatures.names, known)
     write_model(MODEL, trained(sources))
@@ -220,6 +223,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--kind", choices=KINDS, default="all", help="with --random: which kinds of shapes")
     parser.add_argument("--held-out", action="store_true", help="with --random: for benchmarks, not for models")
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME")
+    parser.add_argument("--anew", action="store_true", help="compute the features of all programs again")
     parser.add_argument("--check", action="store_true", help="predict each workload from the others; write nothing")
     parser.add_argument("--across", action="store_true", help="with --check: also from other kinds of machines only")
     return parser.parse_args()
@@ -301,14 +305,47 @@ def chosen(task: Task, uniform: int, liked: int) -> list[Config]:
     return [configs[place] for place in np.random.default_rng(2).permutation(len(configs))]
 
 
+def measured_before() -> dict[tuple[str, str], ShippedSource]:
+    """Return the measurements of the shipped file by name and target; none where features have changed since.
+
+    Their features are those of the programs that were measured, also where the template has other ones today.
+    """
+    with np.load(FILE) as held:
+        if held["features_of"].tolist() != list(ProgramFeatures.names):
+            return {}
+    return {(one.measured.name, one.target): one for one in shipped_sources()}
+
+
+def collected(before: Mapping[tuple[str, str], ShippedSource]) -> Iterator[ShippedSource]:
+    """Collect the measurements of all recordings: those before as they are, others with the programs of today."""
+    for file in recordings():
+        first = Journal(find_source(file)).read()[0]
+        known = before.get((label(first), first.target))
+        if known is not None:
+            yield known
+        elif (space := opened(file)) is not None:
+            yield source_of(space)
+
+
+def recordings(folder: Path = HERE) -> Iterator[Path | str]:
+    """List the recordings of a folder; of this one, also those that ship."""
+    yield from sorted(folder.glob("*/*.jsonl.xz"))
+    if folder == HERE:
+        yield from (*recorded_spaces(), *sorted((SHIPPED / "templates").glob("*.jsonl.xz")))
+
+
+def opened(file: Path | str) -> RecordedSpace | None:
+    """Open a recorded space; None, with a line that says so, if the template has another one today."""
+    try:
+        return pb.recorded_space(file)
+    except RecordError as error:
+        print(f"left out: {error}")
+        return None
+
+
 def spaces(folder: Path = HERE) -> Iterator[RecordedSpace]:
-    """Open the recorded spaces of a folder, those that the templates still have; of this one, also those that ship."""
-    shipped = (*recorded_spaces(), *sorted((SHIPPED / "templates").glob("*.jsonl.xz")))
-    for file in (*sorted(folder.glob("*/*.jsonl.xz")), *(shipped if folder == HERE else ())):
-        try:
-            yield pb.recorded_space(file)
-        except RecordError as error:
-            print(f"left out: {error}")
+    """Open the recorded spaces of a folder, those that the templates still have."""
+    return filter(None, map(opened, recordings(folder)))
 
 
 def sample_of(space: RecordedSpace) -> list[Config]:

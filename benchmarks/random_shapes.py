@@ -268,6 +268,18 @@ def depthwise_rows(s: Sizes) -> Shape:
             return shape
 
 
+def separable_layer(s: Sizes) -> Shape:
+    """Choose a block of MobileNets: a depthwise convolution and the 1×1 after it, in either layout."""
+    while True:
+        width, pixels, stride = s.one_of(3, 3, 5), s.one_of(7, 14, 28, 56, 112, s.between(7, 100)), s.one_of(1, 1, 2)
+        channels = s.between(16, 1024)
+        filters = s.one_of(channels, 2 * channels, s.between(16, 1024))
+        if 1e6 <= channels * (filters + width**2) * (pixels / stride) ** 2 <= 1.5 * MOST:
+            kwargs = {"stride": stride, "padding": width // 2, "layout": s.one_of("NHWC", "NCHW"), "bias": True,
+                      "activation": s.one_of("relu", "relu6"), "weights": "packed"}  # fmt: skip
+            return "separable_conv2d", (1, channels, pixels, pixels, filters, width, width), kwargs
+
+
 def winograd_layer(s: Sizes) -> Shape:
     """Choose a convolution of 3×3 or 5×5 and stride 1 by Winograd's algorithm, with weights that are packed ahead."""
     while True:

@@ -352,7 +352,7 @@ def compare(
             shares its trials out among them. A `RecordedSpace` is answered from its records, on a virtual clock.
         tuners: names with options ("xgb:plan_size=32"), factories, `MyTuner.with_options(alpha=2)` of classes that
             derive from `BaseTuner`; or a mapping from names for the report to these.
-        trials: the number of trials of each run.
+        trials: the number of trials of each run, at most 1,000,000.
         seeds: the number of seeds (0, 1, ...), or the seeds themselves.
         start: the random configurations that each run begins with, the same for all tuners with one seed; they are
             reported to the tuner and count as trials.

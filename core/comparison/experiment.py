@@ -23,6 +23,9 @@ from pegbox.search.models.inputs import group_tuner
 from pegbox.search.protocols import FeatureSource, SearchTask, Tuner
 from pegbox.task.group import TaskGroup
 
+MOST_TRIALS = 1_000_000
+"""The most trials of a run; the report keeps a cost for each."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -47,7 +50,7 @@ class Plan:
     run_timeout: float | None = None
 
     def __post_init__(self) -> None:
-        check_int("start", self.start, minimum=0, maximum=check_int("trials", self.trials))
+        check_int("start", self.start, minimum=0, maximum=check_int("trials", self.trials, maximum=MOST_TRIALS))
         check_instance("experience", self.experience, bool, "True, or False to compare tuners without it")
         check_flag("keep_going", self.keep_going)
         if self.run_timeout is not None:

@@ -25,7 +25,8 @@ from pegbox.errors import ArgumentError, TargetError
 Array = np.ndarray[Any, Any]
 FLAGS = (
     "avx", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_vbmi2",
-    "avx_vnni", "f16c", "fma", "gfni", "sse4_1", "sse4_2", "sse4a", "ssse3",
+    "avx512_bitalg", "avx512ifma", "avx512vbmi", "avx512_vpopcntdq", "avx_ifma", "avx_vnni", "f16c",
+    "fma", "gfni", "sse4_1", "sse4_2", "sse4a", "ssse3",
 )  # fmt: skip
 VALUES = np.arange(64, dtype="float32")
 
@@ -111,7 +112,17 @@ def test_another_processor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("cpu", "flag"),
-    [("znver4", "sse4a"), ("icelake-server", "gfni"), ("icelake-server", "avx512_vbmi2"), ("alderlake", "avx_vnni")],
+    [
+        ("znver4", "sse4a"),
+        ("icelake-server", "gfni"),
+        ("icelake-server", "avx512_vbmi2"),
+        ("alderlake", "avx_vnni"),
+        ("sierraforest", "avx_ifma"),
+        ("cannonlake", "avx512ifma"),
+        ("cannonlake", "avx512vbmi"),
+        ("knm", "avx512_vpopcntdq"),
+        ("znver4", "avx512_bitalg"),
+    ],
 )
 def test_instructions_that_llvm_chooses_by_itself_are_missed(
     cpu: str, flag: str, monkeypatch: pytest.MonkeyPatch

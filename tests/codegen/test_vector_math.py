@@ -451,6 +451,24 @@ def test_gates_with_a_permutation_keep_their_accuracy(name: str, dtype: str, reg
         assert errors[worst] <= most, [a[worst] for a in args]
 
 
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "fetestexcept"), reason="the C library is not linked with libm")
+@pytest.mark.parametrize("register_lanes", PERMUTES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["gate", "gate2", *DECAYS])
+def test_powers_beside_one_and_decays_that_vanish_raise_no_underflow(
+    name: str, dtype: str, register_lanes: int
+) -> None:
+    floats, underflow, every = ctypes.CDLL(None), 0x10, 0x3F  # as x86 numbers them
+    x = np.repeat(np.array([0, 1, 60, 150, 200, 500, 800, 1100, 3000], dtype), 16)
+    args = (-x,) if name in DECAYS else (np.ones_like(x), x)
+    lanes = register_lanes // (1 if dtype == "float32" else 2)
+    run(name, *args, lanes=lanes, register_lanes=register_lanes)  # compiled
+    floats.feclearexcept(every)
+    found = run(name, *args, lanes=lanes, register_lanes=register_lanes)
+    assert not floats.fetestexcept(underflow)
+    assert found[-1] == (0 if name in DECAYS else 1)
+
+
 @pytest.mark.parametrize("register_lanes", PERMUTES)
 def test_errors_of_a_gate_by_erf_are_small_beside_its_first_argument(register_lanes: int) -> None:
     for a, b in arguments("erf_gate", "float32", 100_000):

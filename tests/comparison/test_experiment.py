@@ -179,6 +179,7 @@ def test_tasks_are_named_with_their_arguments() -> None:
         ({"seeds": []}, "at least one seed"),
         ({"seeds": [1, 1]}, "each once"),
         ({"trials": 0}, "trials=0"),
+        ({"trials": 10**30}, "give an integer from 1 to 1000000"),
         ({"start": -1}, "start=-1"),
         ({"start": 6}, "start=6"),
         ({"tasks": [FakeTask(), FakeTask()]}, "give each task once"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -384,8 +385,33 @@ def test_te_unknown_pragmas_and_values_are_refused() -> None:
         s[b].pragma(i, "auto_unroll_max_step", "many")
     with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: -1 is not an int; give int >= 0"):
         s[b].pragma(i, "auto_unroll_max_step", -1)
-    with pytest.raises(ScheduleError, match="pragma nontemporal: 'all' is not a bool"):
+    with pytest.raises(ScheduleError, match="pragma nontemporal: 'all' is not a bool; give True or False"):
         s[b].pragma(i, "nontemporal", "all")
+    with pytest.raises(ScheduleError, match="pragma unroll_explicit: 7 is not a bool; give True or False"):
+        s[b].pragma(i, "unroll_explicit", 7)
+
+
+@pytest.mark.parametrize("name", ["unroll", "vectorize", "parallel", "parallel_barrier_when_finish"])
+@pytest.mark.parametrize("value", ["all", 2, 1.0, [1], 0, np.ones(2)])
+def test_te_pragmas_that_have_no_values_refuse_them(name: str, value: object) -> None:
+    _, b = grid()
+    s = te.create_schedule(b.op)
+    with pytest.raises(
+        ScheduleError,
+        match=rf"pragma\(i, {name}, .*\) of B: {re.escape(repr(value))} says nothing; leave it out instead",
+    ):
+        s[b].pragma(s[b].op.axis[0], name, value)
+    assert not s[b].steps
+    for accepted in (True, 1, None):
+        te.create_schedule(b.op)[b].pragma(b.op.axis[1], name, accepted)
+
+
+def test_te_pragma_prefetch_refuses_values_also_where_nothing_is_read() -> None:
+    ones = te.compute((4,), lambda i: 1.0, name="B")
+    stage = te.create_schedule(ones.op)[ones]
+    for value in ("far", 0, False, 1.5):
+        with pytest.raises(ScheduleError, match=r"pragma\(i, prefetch, .*\) of B: .*; give .* iterations"):
+            stage.pragma(ones.op.axis[0], "prefetch", value)
 
 
 def whole_sum(n: int = 9) -> list[Any]:

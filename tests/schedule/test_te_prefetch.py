@@ -116,6 +116,23 @@ def test_te_prefetch_beyond_the_last_iteration_is_left_out() -> None:
     assert prefetched(pb.lower(s, [a, b])) == []
 
 
+@pytest.mark.parametrize("among", [False, True])
+def test_te_prefetches_of_two_stages_in_a_merged_loop_ask_once_for_a_line(among: bool) -> None:
+    a = te.placeholder((8, 128), name="A")
+    b = te.compute((8, 128), lambda i, j: a[i, j] * 2, name="B")
+    k = te.reduce_axis((0, 128), name="k")
+    c = te.compute((8,), lambda i: te.sum(b[i, k] + a[i, k], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    jo, ji = s[b].split(b.op.axis[1], 32)
+    ko, ki = s[c].split(k, 32)
+    s[c].merge(ko, s[b], jo)
+    s[b].prefetch(a, jo, 1, among=ji if among else None)
+    s[c].prefetch(a, ko, 1, among=ki if among else None)
+    found = prefetched(pb.lower(s, [a, c], simple_mode=True))
+    assert len(found) == 1
+    check_values(s, [a, c])
+
+
 def test_te_prefetch_of_an_intermediate() -> None:
     a, b, c, d = stages()
     s = te.create_schedule(d.op)

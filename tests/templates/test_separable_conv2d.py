@@ -11,6 +11,7 @@ from pegbox.errors import ArgumentError, TemplateError
 from pegbox.templates import pack_weights
 
 NAME = "separable_conv2d"
+HALVING = "llvm -mcpu=znver4 -num-cores 1"  # computes vectors of AVX-512 in halves
 AVX2, AVX512 = ("llvm -mcpu=x86-64-v3 -num-cores 1", "llvm -mcpu=x86-64-v4 -num-cores 1")
 
 
@@ -78,9 +79,9 @@ def test_blocks_of_rows_fit_the_second_cache() -> None:
     assert blocks == [b for b in (1, 2, 4, 7, 8, 14, 28, 56) if b == 1 or b * 56 * 512 * 4 <= task.target.caches.l2]
 
 
-def test_vectors_of_sums_end_at_their_half() -> None:
-    """Check that 24 channels are a vector and a half with AVX-512, and three vectors with AVX2."""
-    for target, sizes in ((AVX512, {16, 8}), (AVX2, {8})):
+def test_vectors_of_sums_end_at_their_half_where_that_takes_less_time() -> None:
+    """Check that 24 channels are three vectors with AVX2, and a vector and a half for a core that halves vectors."""
+    for target, sizes in ((HALVING, {16, 8}), (AVX512, {16}), (AVX2, {8})):
         task = pb.create_task(NAME, (1, 16, 8, 8, 24, 1, 1), {"layout": "NHWC", "weights": "packed"}, target=target)
         lines = task.show_ir(task.space.get(0)).splitlines()
         loops = [
@@ -132,12 +133,48 @@ def test_filters_of_pixels_are_packed() -> None:
         pack_weights(task, np.zeros((9, 4, 3, 3), "float32"))
 
 
-def test_predictions_begin_with_vectors_that_read_no_leftovers() -> None:
-    kwargs = {"padding": 1, "layout": "NCHW"}
-    task = pb.create_task(NAME, (1, 16, 28, 28, 16, 3, 3), kwargs, target=AVX512)
+def test_predictions_begin_with_rows_that_are_read_once() -> None:
+    task = pb.create_task(NAME, (1, 16, 28, 28, 16, 3, 3), {"padding": 1, "layout": "NCHW"}, target=AVX512)
     prefers = task.preference
     assert prefers is not None
-    found = {(c["copy"].val, c["tile_w"].val, c["lanes"].val): prefers(c) for c in task.space.iterate()}
-    assert found[True, 24, 8]
-    assert not found[True, 32, 16]
-    assert all(value for (copy, *_), value in found.items() if not copy)
+    found = {tuple(c[name].val for name in ("unroll_kh", "tile_h", "tile_w")): prefers(c) for c in task.space.iterate()}
+    assert found[True, 2, 32]
+    assert not found[False, 2, 32]
+    assert not found[True, 4, 16]
+
+
+def test_vectors_of_rows_take_about_the_least_time() -> None:
+    for columns, target, lanes in ((28, AVX512, {16}), (20, AVX512, {16}), (20, HALVING, {8}), (28, HALVING, {16, 8})):
+        task = pb.create_task(NAME, (1, 4, 4, columns, 16, 3, 3), {"padding": 1, "layout": "NCHW"}, target=target)
+        assert {(c["copy"].val, c["lanes"].val) for c in task.space.iterate()} == {(False, size) for size in lanes}
+
+
+def test_transposed_tiles_store_at_least_half_a_vector_of_a_row() -> None:
+    for layout, is_transposed in (("NCHW", True), ("NHWC", False)):
+        task = pb.create_task(NAME, (1, 4, 4, 28, 16, 3, 3), {"padding": 1, "layout": layout}, target=AVX512)
+        widths = {c["point_w"].val for c in task.space.iterate() if "point_w" in c}
+        assert (min(widths) >= 8) is is_transposed
+
+
+def test_images_beyond_the_second_cache_are_prefetched() -> None:
+    for rows, is_far in ((4, False), (400, True)):
+        kwargs = {"padding": 1, "layout": "NHWC"}
+        task = pb.create_task(NAME, (1, 16, rows, 400, 16, 3, 3), kwargs, target=AVX512)
+        text = task.show_ir(next(c for c in task.space.iterate() if c["block"].val == 1))
+        assert ("prefetch(address(data[" in text) is is_far
+
+
+def test_predictions_begin_with_pixels_whose_channels_are_read_together() -> None:
+    task = pb.create_task(NAME, (1, 64, 8, 8, 16, 3, 3), {"padding": 1, "layout": "NHWC"}, target=AVX512)
+    prefers = task.preference
+    assert prefers is not None
+    found = {c["order"].val: prefers(c) for c in task.space.iterate()}
+    assert found == {"yxc": True, "ycx": False, "cyx": False}
+
+
+def test_every_second_column_is_picked_from_whole_rows_where_registers_hold_them() -> None:
+    for columns, is_whole in ((56, True), (1024, False)):
+        kwargs = {"padding": 1, "stride": 2, "layout": "NCHW"}
+        task = pb.create_task(NAME, (1, 4, 4, columns, 16, 3, 3), kwargs, target=AVX512)
+        found = {(c["copy"].val, 2 * c["tile_w"].val >= columns) for c in task.space.iterate()}
+        assert (found == {(False, True)}) is is_whole

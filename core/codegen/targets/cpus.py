@@ -7,6 +7,8 @@ the list a target string is checked before LLVM is loaded: LLVM itself only prin
 from functools import lru_cache
 from typing import NamedTuple
 
+from pegbox.codegen.targets.feature_string import is_on
+
 _AVX512 = """
     skylake-avx512 skx cascadelake cooperlake cannonlake icelake-client icelake-server rocketlake tigerlake
     sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids novalake knl knm
@@ -80,33 +82,26 @@ def multiply_adds(cpu: str, bits: int) -> int:
     return 1 if bits > _UNIT_BITS.get(cpu, bits) else 2
 
 
+@lru_cache(64)  # a template asks for each candidate
 def vector_bits(cpu: str, attributes: tuple[str, ...]) -> int:
-    """Return the width of vectors worth using: the processor's own, changed by `+avx512f`, `-avx512f`, `-avx`, ...
+    """Return the width of vectors worth using: the processor's own, changed by `+avx512f`, `-avx2`, `-avx`, ...
 
     An x86 processor outside the list (only the host's own) counts by its features alone, another architecture as 128
     bits.
     """
-    bits = X86_VECTOR_BITS.get(cpu, 128)
-    on, off = _switched(attributes)
-    if "avx" in on or "avx2" in on:
-        bits = max(bits, 256)
-    if "avx512f" in on:
-        bits = 512
-    if "avx512f" in off or "prefer-256-bit" in on:
-        bits = min(bits, 256)
-    if "avx" in off or "prefer-128-bit" in on:
-        bits = min(bits, 128)
-    return bits
+    own = X86_VECTOR_BITS.get(cpu, 128)
+    if is_on("prefer-128-bit", attributes) or not is_on("avx", attributes, known=own >= 256):
+        return 128
+    if is_on("prefer-256-bit", attributes) or not _has_avx512(cpu, attributes):
+        return 256
+    return 512
 
 
+@lru_cache(64)
 def x86_vector_registers(cpu: str, attributes: tuple[str, ...]) -> int:
     """Return 32 with AVX-512 (with AVX512VL for narrower vectors, too), else 16."""
-    on, off = _switched(attributes)
-    has = (X86_VECTOR_BITS.get(cpu) == 512 or "avx512f" in on) and not off & {"avx512f", "avx"}
-    return 32 if has else 16
+    return 32 if _has_avx512(cpu, attributes) else 16
 
 
-@lru_cache(64)  # a template asks for each candidate
-def _switched(attributes: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    on = frozenset(name[1:] for name in attributes if name.startswith("+"))
-    return on, frozenset(name[1:] for name in attributes if name.startswith("-"))
+def _has_avx512(cpu: str, attributes: tuple[str, ...]) -> bool:
+    return is_on("avx512f", attributes, known=X86_VECTOR_BITS.get(cpu) == 512)

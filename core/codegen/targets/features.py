@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import cache
 
 from pegbox.codegen.targets import host
 from pegbox.codegen.targets.cpus import X86_VECTOR_BITS
+from pegbox.codegen.targets.feature_string import is_on
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import TargetError
 
@@ -40,11 +41,16 @@ _SMALL = """
     alderlake raptorlake meteorlake gracemont sierraforest grandridge clearwaterforest arrowlake arrowlake-s lunarlake
     pantherlake wildcatlake
 """
+_IFMA = """
+    sierraforest grandridge clearwaterforest arrowlake arrowlake-s lunarlake pantherlake wildcatlake diamondrapids
+    novalake
+"""
 _SSE4A = "amdfam10 barcelona btver1 btver2 bdver1 bdver2 bdver3 bdver4 znver1 znver2 znver3 znver4 znver5"
 _COMES_WITH = {
-    "avx512vnni": _VNNI, "avx512bf16": _BF16, "avx512fp16": _FP16, "avx512vbmi2": _VBMI2,
-    "avxvnni": f"{_FP16} {_SMALL} novalake znver5", "gfni": f"{_VBMI2} {_SMALL} tremont", "sse4a": _SSE4A,
-    "amx-bf16": _FP16, "amx-int8": _FP16, "amx-tile": _FP16,
+    "avx512vnni": _VNNI, "avx512bf16": _BF16, "avx512fp16": _FP16, "avx512vbmi2": _VBMI2, "avx512bitalg": _VBMI2,
+    "avx512vpopcntdq": f"{_VBMI2} knm", "avx512vbmi": f"{_VBMI2} cannonlake", "avx512ifma": f"{_VBMI2} cannonlake",
+    "avxifma": _IFMA, "avxvnni": f"{_FP16} {_SMALL} novalake znver5", "gfni": f"{_VBMI2} {_SMALL} tremont",
+    "sse4a": _SSE4A, "amx-bf16": _FP16, "amx-int8": _FP16, "amx-tile": _FP16,
 }  # fmt: skip
 _NOT_AVX2 = "sandybridge corei7-avx ivybridge core-avx-i bdver1 bdver2 bdver3 btver2"
 _WITHOUT_SSSE3 = """
@@ -60,19 +66,16 @@ _MISSING_IN = {
 """The width of vectors from which on processors have a feature, and those that lack it nevertheless."""
 
 
-_CHOSEN = ("avx512vbmi2", "avxvnni", "f16c", "gfni", "sse4a")
+_CHOSEN = (
+    "avx512bitalg", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vpopcntdq", "avxifma", "avxvnni", "f16c", "gfni",
+    "sse4a",
+)  # fmt: skip
 """The features that no intrinsic here needs, but whose instructions LLVM chooses by itself: AMD's SSE4A for shuffles
-and nontemporal stores of floats, and GFNI for shifts of bytes."""
+and nontemporal stores of floats, GFNI for shifts of bytes, VBMI for shuffles of bytes, and IFMA for products of
+integers of 52 bits."""
 
 _KNOWN = frozenset((*_NEEDS.values(), *_CHOSEN))
 """The features whose processors are known without LLVM."""
-
-_BUILT_ON = {
-    "sse4.1": "ssse3", "sse4.2": "sse4.1", "avx": "sse4.2", "avx2": "avx", "f16c": "avx", "fma": "avx",
-    "avxvnni": "avx2", "avx512f": "avx2 f16c fma", "avx512bf16": "avx512bw", "avx512fp16": "avx512bw",
-    "avx512vbmi2": "avx512bw", "amx-bf16": "amx-tile", "amx-int8": "amx-tile",
-}  # fmt: skip
-"""The features that LLVM switches on with another one, and without which it switches that one off."""
 
 _COMPILED_FOR = ("avx", "bmi", "f16c", "fma", "gfni", "movbe", "sse", "ssse", "tbm", "xop")
 """The beginnings of the flags of instructions that LLVM chooses by itself."""
@@ -145,8 +148,8 @@ def _used_by(cpu: str, attributes: Collection[str]) -> set[str]:
     named = {item[1:] for item in attributes}
     others = {name for name in named - _KNOWN if name.startswith(_COMPILED_FOR)} - {"sse-unaligned-mem"}
     known = {name for name in _KNOWN if name in named or not name.startswith("amx-")}
-    used = {name for name in known if _decide(cpu in _comes_with(name), name, attributes)}
-    return used | {name for name in others if _decide(False, name, attributes)}
+    used = {name for name in known if is_on(name, attributes, known=cpu in _comes_with(name))}
+    return used | {name for name in others if is_on(name, attributes)}
 
 
 def _offered(attributes: Collection[str], flags: Collection[str]) -> set[str]:
@@ -168,26 +171,7 @@ def needed(intrinsic: str) -> str | None:
 def has(target: Target, feature: str) -> bool:
     """Decide if the x86 target has the feature; later words of its feature string win."""
     known = target.cpu in _comes_with(feature) and not target.is_host_cpu
-    return _decide(known, feature, target.features.split(","))
-
-
-def _decide(known: bool, feature: str, items: Iterable[str]) -> bool:
-    """Decide if a processor has the feature after the words of a feature string."""
-    needed_by_it = _with_bases(feature)
-    for item in items:
-        sign, name = item[:1], item[1:]
-        if sign == "-" and name in needed_by_it:
-            known = False
-        elif sign == "+" and feature in _with_bases(name):
-            known = True
-    return known
-
-
-@cache
-def _with_bases(feature: str) -> frozenset[str]:
-    """Return a feature and those that LLVM switches on with it."""
-    bases = _BUILT_ON.get(feature, "avx512f" if feature.startswith("avx512") and feature != "avx512f" else "")
-    return frozenset((feature,)).union(*map(_with_bases, bases.split()))
+    return is_on(feature, target.features.split(","), known=known)
 
 
 def computes_float16(target: Target) -> bool:

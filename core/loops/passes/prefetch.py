@@ -11,7 +11,7 @@ same triple in a note "prefetch_among". If that loop is gone, the prefetches com
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -48,12 +48,12 @@ def place_prefetches(func: Function) -> Function:
         new = map_children(stmt, lambda s: go(s, inside))
         if inside or not (isinstance(stmt, For) and isinstance(new, For)):
             return new
-        hints = [
-            lines.together(ranges) for wanted in _noted(stmt, NOTE) for lines in _wanted(stmt, *wanted, outputs, ranges)
-        ]
+        alone = (lines for wanted in _noted(stmt, NOTE) for lines in _wanted(stmt, *wanted, outputs, ranges))
+        hints = [lines.together(ranges) for lines in _once(alone, [])]
         body = new.body
+        among: list[_Lines] = []
         for wanted in _noted(stmt, SHARED):
-            found = list(_wanted(stmt, *wanted, outputs, ranges, is_shared=True))
+            found = _once(_wanted(stmt, *wanted, outputs, ranges, is_shared=True), among)
             if any(isinstance(s, For) and wanted in _noted(s, AMONG) for s in walk(body)):
                 body = _shared(body, wanted, (), found, ranges)
             else:
@@ -61,6 +61,15 @@ def place_prefetches(func: Function) -> Function:
         return new.with_body(seq(*hints, body))
 
     return func.with_body(_without_notes(go(func.body, False)))
+
+
+def _once(found: Iterable[_Lines], before: list[_Lines]) -> list[_Lines]:
+    """List the lines that were not found before, and add them there: two blocks inside a loop may read the same."""
+    start = len(before)
+    for lines in found:
+        if not any(lines.are_within(other) for other in before):
+            before.append(lines)
+    return before[start:]
 
 
 def triples(note: Sequence[str | int]) -> list[Triple]:
@@ -160,6 +169,12 @@ class _Lines:
     box: Box
     ahead: dict[Var, Expr]
     are_written: bool
+
+    def are_within(self, other: _Lines) -> bool:
+        """Decide if the other lines are at least these."""
+        alike = (self.buffer, self.ahead, self.are_written) == (other.buffer, other.ahead, other.are_written)
+        hulls = (mine.hull(its) for mine, its in zip(self.box, other.box, strict=True)) if alike else ()
+        return alike and all(hull and hull.width == its.width for hull, its in zip(hulls, other.box, strict=True))
 
     @property
     def _steps(self) -> list[int]:

@@ -261,11 +261,11 @@ def pragma_value(key: str, value: object) -> int | bool:
     expected = _PRAGMAS.get(key)
     if expected is None:
         raise ScheduleError(f"unknown pragma {key!r}", f"use one of {', '.join(_PRAGMAS)}")
-    if not isinstance(value, int) or (expected is int and (isinstance(value, bool) or value < 0)):
-        raise ScheduleError(
-            f"pragma {key}: {value_text(value)} is not {'an int' if expected is int else 'a bool'}",
-            f"give {expected.__name__} >= 0",
-        )
+    if not isinstance(value, int) or (
+        value not in (0, 1) if expected is bool else isinstance(value, bool) or value < 0
+    ):
+        kind, remedy = ("a bool", "give True or False") if expected is bool else ("an int", "give int >= 0")
+        raise ScheduleError(f"pragma {key}: {value_text(value)} is not {kind}", remedy)
     return bool(value) if expected is bool else value
 
 

@@ -129,16 +129,18 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
     if name == "import_c":
         code = c_source(value)
         record(stage, ("import_c", code), "import_c", code)
-    elif name in _KINDS:
-        if value is False:
-            raise ScheduleError("False says nothing", "leave it out instead")
-        _set_kind(stage, loop, name)
+    elif name in (*_KINDS, *_NO_EFFECT):
+        if value is not None and not (isinstance(value, int) and value == 1):  # TVM's default is None
+            raise ScheduleError(f"{value_text(value)} says nothing", "leave it out instead")
+        if name in _KINDS:
+            _set_kind(stage, loop, name)
     elif name in _HINTS:
         record(stage, ("pragma", loop, name), "pragma", loop, name, pragma_value(name, value))
     elif name == "prefetch":
+        offset = 1 if value is True or value is None else _offset(value, 1)
         for tensor in stage.op.inputs:
-            prefetch(stage, tensor, loop, 1 if value is True else value)
-    elif name not in _NO_EFFECT:
+            prefetch(stage, tensor, loop, offset)
+    else:
         raise ScheduleError(
             f"unknown pragma {name!r}",
             f"use one of {', '.join((*_HINTS, *_KINDS, 'prefetch', 'import_c', *_NO_EFFECT))}",
@@ -183,12 +185,7 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1, *
     stage.position(loop)
     if among is not None and not isinstance(among, IterVar):
         raise ScheduleError(f"among={value_text(among)} is not a loop", "give one inside the loop")
-    number, least = integer(offset), 1 if among is None else 0
-    if number is None or number < least:
-        raise ScheduleError(
-            f"the offset is {value_text(offset)}",
-            f"give the number of iterations ahead, an integer from {least}",
-        )
+    number = _offset(offset, 1 if among is None else 0)
     # This stage reads what inlined stages read; which ones are inlined is known when the schedule is lowered.
     if tensor not in stage.op.outputs and all(tensor not in op.inputs for op in post_order([stage.op])):
         raise ScheduleError(
@@ -197,6 +194,16 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1, *
         )
     options: dict[str, Any] = {} if among is None else {"among": among}
     record(stage, ("prefetch", loop, tensor), "prefetch", tensor, loop, number, **options)
+
+
+def _offset(value: object, least: int) -> int:
+    """Return the number of iterations ahead. Raises ScheduleError: it is too small or no integer."""
+    number = integer(value)
+    if number is None or number < least:
+        raise ScheduleError(
+            f"the offset is {value_text(value)}", f"give the number of iterations ahead, an integer from {least}"
+        )
+    return number
 
 
 def replay_pragma(replay: ReplayState, stage: StageBase, step: Step) -> None:

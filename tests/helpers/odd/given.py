@@ -326,6 +326,7 @@ GIVEN: dict[str, Callable[[World], Any]] = {
     "compile_model.store": lambda w: None,
     "extract_tasks.models": lambda w: model(),
     "load_model.path": lambda w: w.onnx_file,
+    "tune_model.budget": lambda w: 2,
     "tune_model.models": lambda w: [model()],
     "tune_model.progress": lambda w: False,
     "tune_model.store": lambda w: None,
