@@ -41,7 +41,8 @@ from pegbox.templates.depthwise_rows import (
 from pegbox.templates.register_tile import BODY, is_first_name, write_out
 
 STRIP, CHANNELS_OUTSIDE = "yxc", "cyx"
-_ORDERS = (STRIP, "ycx", CHANNELS_OUTSIDE)
+ACROSS_PIXELS = ("ycx", CHANNELS_OUTSIDE)
+_ORDERS = (STRIP, *ACROSS_PIXELS)
 _BLOCKED = ("cycx", "cyxc")
 """The orders of the loops over tiles of NHWC, outermost first: rows, pixels of a row, channels. Where channels come
 twice, blocks of them are outermost, and the channels of a block further inside."""

@@ -92,8 +92,8 @@ def separable_conv2d(
     cfg.add_flop(flop)
     cfg.define_plain(lambda: [plain_point(point, middle(plain_depthwise(first, data, weight)), factors)])
     depthwise.declare(cfg, first)
-    separable_space.declare(cfg, point)
-    separable_space.prefer_whole_vectors(cfg, first)
+    separable_space.declare(cfg, first, point)
+    separable_space.prefer(cfg, first)
     threads.declare(cfg, flop)
     stages = depthwise.compute(cfg, first, data, weight)
     pixels = middle(stages.out)
@@ -118,7 +118,7 @@ def _along_channels(
     panels = factors if point.weights == PACKED else _panels(point, factors)
 
     def element(n: te.Expr, v: te.Expr, y: te.Expr, x: te.Expr, z: te.Expr) -> te.Expr:
-        where = v * lanes + z < point.lanes_used if point.lanes_used < point.vectors * lanes else None
+        where = v * lanes + z < point.lanes_used if separable_space.has_half_vector(point) else None
         return te.sum(pixels(*point.at(n, c, y, x)) * panels(v, 0, 0, c, z), axis=c, where=where)
 
     sums = te.compute((point.n, point.vectors, *point.out, lanes), element, name="sums")

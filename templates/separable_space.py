@@ -12,8 +12,8 @@ from pegbox.expr import nbytes
 from pegbox.task import KnobValues
 from pegbox.templates import depthwise_conv2d as depthwise
 from pegbox.templates.conv_choices import CHANNELS, PIXELS
-from pegbox.templates.conv_shape import PACKED, Conv
-from pegbox.templates.depthwise_rows import covers_whole_vectors
+from pegbox.templates.conv_shape import HALVES_OF_WIDE, PACKED, Conv
+from pegbox.templates.depthwise_rows import lanes_of_row, reads_rows, sums_of_result, vector_sizes
 from pegbox.templates.register_tile import BODY, ROWS, VECTORS, step_cost
 
 PIXELS_OUTSIDE, CHANNELS_OUTSIDE = "po", "op"
@@ -24,12 +24,14 @@ _NAMES = {CHANNELS: ("point_h", "point_w", "point_vectors"), PIXELS: ("point_o",
 
 _HEIGHTS = (1, 2, 4, 7)
 _UNROLLED = (1, 2, 4, 8)
+_FEWEST = 4
+"""The fewest vectors of a depthwise tile in rows that predictions begin with."""
 _NEAR = 1.15
 """The largest cost of a register tile that is worth trying, relative to the least one."""
 
 
-def declare(cfg: pb.TemplateConfig, point: Conv) -> None:
-    """Declare the rows of a block, and the register tile of the sums over channels."""
+def declare(cfg: pb.TemplateConfig, first: Conv, point: Conv) -> None:
+    """Declare the rows of a block, and the register tile of the sums over channels, behind the depthwise knobs."""
     (rows, columns), ways = point.out, [CHANNELS] if point.layout == "NHWC" else [PIXELS, CHANNELS]
     row_bytes = columns * point.c * nbytes(point.dtype)
     blocks = [b for b in range(1, rows + 1) if rows % b == 0 and (b == 1 or b * row_bytes <= cfg.target.caches.l2)]
@@ -59,17 +61,40 @@ def declare(cfg: pb.TemplateConfig, point: Conv) -> None:
         reads=("block", *reads, "order_tiles"),
         message="an order of tiles has one name",
     )
-    _constrain_depthwise(cfg)
+    _constrain_depthwise(cfg, first)
 
 
-def prefer_whole_vectors(cfg: pb.TemplateConfig, first: Conv) -> None:
-    """Let predictions begin with depthwise parts whose vectors read no leftovers of the stack beside a copy."""
-    if "copy" in cfg.space.knobs:
-        cfg.prefer(lambda c: not c["copy"].val or covers_whole_vectors(c, first))
+def prefer(cfg: pb.TemplateConfig, first: Conv) -> None:
+    """Let predictions begin with depthwise parts that read the image in long runs, and each row for several others."""
+    cfg.prefer(lambda c: (_goes_along_pixels if first.layout == "NHWC" else _has_fast_rows)(c, first))
 
 
-def _constrain_depthwise(cfg: pb.TemplateConfig) -> None:
-    """Require whole depthwise tiles in a block, and one name for each order of their loops."""
+def _goes_along_pixels(c: pb.Config, first: Conv) -> bool:
+    """Decide if a pixel's channels are read together, or those of a block of channels that the closest cache holds."""
+    return first.c <= first.lanes or c["order"].val not in depthwise.ACROSS_PIXELS
+
+
+def _has_fast_rows(c: pb.Config, first: Conv) -> bool:
+    """Decide if tiles have some of the fastest vectors, without masks, and read rows once, from the image as it is.
+
+    Beside a copy, the last vectors of rows may also read leftovers of the stack, where subnormal ones take a hundred
+    times as long.
+    """
+    width, lanes = c["tile_w"].val, lanes_of_row(c, first)
+    if c["copy"].val or not c["unroll_kh"].val or (width < first.out[1] and first.out[1] % width):
+        return False
+    is_fastest = lanes == min(vector_sizes(first), key=lambda size: (_row_cost(first, size), -size))
+    return is_fastest and c["tile_h"].val * width >= lanes * min(_FEWEST, first.out[0])
+
+
+def _row_cost(first: Conv, lanes: int) -> float:
+    """Estimate the time of a row's vectors: half of a wide one takes less only where the core computes halves."""
+    takes_half = lanes < first.lanes and first.target.multiply_adds == 1
+    return -(-first.out[1] // lanes) * (HALVES_OF_WIDE / 2 if takes_half else 1.0)
+
+
+def _constrain_depthwise(cfg: pb.TemplateConfig, first: Conv) -> None:
+    """Require whole depthwise tiles in a block, with a stride those of whole rows, and one name for each order."""
     cfg.add_constraint(
         lambda c: c["block"].val % c["tile_h"].val == 0,
         reads=("block", "tile_h"),
@@ -81,11 +106,25 @@ def _constrain_depthwise(cfg: pb.TemplateConfig) -> None:
             reads=("order", "block", "tile_h"),
             message="an order of loops has one name",
         )
+    elif sums_of_result(first) and max(entity.value() for entity in cfg.space.knobs["tile_w"].entities) >= first.out[1]:
+        cfg.add_constraint(
+            lambda c: reads_rows(c, first),
+            reads=("tile_w", "copy", "unroll_kh"),
+            message="every second column is picked from whole rows in registers, in half the time of other ways",
+        )
 
 
 def lanes_along(c: KnobValues, point: Conv) -> str:
     """Return the dimension that vectors of sums run along."""
     return CHANNELS if point.layout == "NHWC" else str(c["point_lanes"].val)
+
+
+def has_half_vector(point: Conv) -> bool:
+    """Decide if only half of the last vector of output channels is computed: where that takes half the time.
+
+    LLVM moves sums of half a vector to another register in each step, and spills them if a body has several steps.
+    """
+    return point.target.multiply_adds == 1 and point.lanes_used < point.vectors * point.lanes
 
 
 def _tile(c: pb.Config, point: Conv) -> tuple[int, ...]:

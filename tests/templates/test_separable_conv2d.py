@@ -78,9 +78,10 @@ def test_blocks_of_rows_fit_the_second_cache() -> None:
     assert blocks == [b for b in (1, 2, 4, 7, 8, 14, 28, 56) if b == 1 or b * 56 * 512 * 4 <= task.target.caches.l2]
 
 
-def test_vectors_of_sums_end_at_their_half() -> None:
-    """Check that 24 channels are a vector and a half with AVX-512, and three vectors with AVX2."""
-    for target, sizes in ((AVX512, {16, 8}), (AVX2, {8})):
+def test_vectors_of_sums_end_at_their_half_where_that_takes_less_time() -> None:
+    """Check that 24 channels are three vectors with AVX2, and a vector and a half for a core that halves vectors."""
+    halving = AVX512.replace("x86-64-v4", "znver4")
+    for target, sizes in ((halving, {16, 8}), (AVX512, {16}), (AVX2, {8})):
         task = pb.create_task(NAME, (1, 16, 8, 8, 24, 1, 1), {"layout": "NHWC", "weights": "packed"}, target=target)
         lines = task.show_ir(task.space.get(0)).splitlines()
         loops = [
@@ -132,12 +133,33 @@ def test_filters_of_pixels_are_packed() -> None:
         pack_weights(task, np.zeros((9, 4, 3, 3), "float32"))
 
 
-def test_predictions_begin_with_vectors_that_read_no_leftovers() -> None:
-    kwargs = {"padding": 1, "layout": "NCHW"}
-    task = pb.create_task(NAME, (1, 16, 28, 28, 16, 3, 3), kwargs, target=AVX512)
+def test_predictions_begin_with_fast_rows_of_the_image() -> None:
+    task = pb.create_task(NAME, (1, 16, 28, 28, 16, 3, 3), {"padding": 1, "layout": "NCHW"}, target=AVX512)
     prefers = task.preference
     assert prefers is not None
-    found = {(c["copy"].val, c["tile_w"].val, c["lanes"].val): prefers(c) for c in task.space.iterate()}
-    assert found[True, 24, 8]
-    assert not found[True, 32, 16]
-    assert all(value for (copy, *_), value in found.items() if not copy)
+    names = ("copy", "unroll_kh", "tile_h", "tile_w", "lanes")
+    found = {tuple(c[name].val for name in names): prefers(c) for c in task.space.iterate()}
+    assert found[False, True, 2, 32, 16]
+    for slower in (
+        (True, True, 2, 32, 16),
+        (False, False, 2, 32, 16),
+        (False, True, 4, 16, 16),
+        (False, True, 2, 32, 8),
+    ):
+        assert not found[slower]
+
+
+def test_predictions_begin_with_pixels_whose_channels_are_read_together() -> None:
+    task = pb.create_task(NAME, (1, 64, 8, 8, 16, 3, 3), {"padding": 1, "layout": "NHWC"}, target=AVX512)
+    prefers = task.preference
+    assert prefers is not None
+    found = {c["order"].val: prefers(c) for c in task.space.iterate()}
+    assert found == {"yxc": True, "ycx": False, "cyx": False}
+
+
+def test_every_second_column_is_picked_from_whole_rows_where_registers_hold_them() -> None:
+    for columns, is_whole in ((56, True), (1024, False)):
+        kwargs = {"padding": 1, "stride": 2, "layout": "NCHW"}
+        task = pb.create_task(NAME, (1, 4, 4, columns, 16, 3, 3), kwargs, target=AVX512)
+        found = {(c["copy"].val, 2 * c["tile_w"].val >= columns) for c in task.space.iterate()}
+        assert (found == {(False, True)}) is is_whole

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pegbox.checks import check_instance
 from pegbox.codegen.compiled import ArgSpec
-from pegbox.codegen.emitter import accumulators, nontemporal, placement, unroll, vectorized_loops
+from pegbox.codegen.emitter import accumulators, nontemporal, placement, register_barriers, unroll, vectorized_loops
 from pegbox.codegen.emitter.frame import Frame
 from pegbox.codegen.emitter.function_text import identifier
 from pegbox.codegen.emitter.module import ModuleText, TooLong
@@ -65,7 +65,8 @@ def _emitted(name: str, func: Function, blocked: Stmt, target: Target) -> Progra
     module = ModuleText(name, target)
     unrolling = unroll.plan(func.body)
     scalar_loops = ScalarLoops(func, target.vector_bits, unrolling.explicit)
-    plan = FunctionPlan(func, places, unrolling, scalar_loops.not_vectorized)
+    barriers = register_barriers.plan(func.body, places, target)
+    plan = FunctionPlan(func, places, unrolling, scalar_loops.not_vectorized, barriers)
     plan.parallel = ParallelLoops(module, plan, threads)
     _functions(func, module, plan)
     externs = tuple(module.externs)

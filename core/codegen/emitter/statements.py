@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pegbox.codegen.emitter import arithmetic, memory, nontemporal, partial_vector, reductions
+from pegbox.codegen.emitter import arithmetic, memory, nontemporal, partial_vector, reductions, register_barriers
 from pegbox.codegen.emitter.call_groups import call_groups
 from pegbox.codegen.emitter.expressions import address, evaluate, narrowed
 from pegbox.codegen.emitter.frame import Frame, Pointer, Value
@@ -33,6 +33,7 @@ class FunctionPlan:
     placement: Placement
     unrolling: Unrolling
     scalar: Set[Var] = frozenset()  # loops that LLVM must not vectorize
+    barriers: Set[Var] = frozenset()  # loops in front of which no vector register may hold a value
     parallel: Callable[[Frame, For], bool] = field(default=lambda frame, loop: False)
 
 
@@ -82,6 +83,8 @@ class Writer:
         if stmt.extent <= 0:
             return
         scalar = self.chunks[0].lanes is None
+        if stmt.var in self.plan.barriers:
+            register_barriers.write(self.frame)
         if stmt.extent == 1:
             self._unrolled(stmt)
         elif stmt.kind is ForKind.VECTORIZED:
