@@ -2,7 +2,9 @@
 
 C[n, o, y, x] = Σ m[n, c, y, x] · point[o, c], where m is a depthwise convolution with a bias and an activation, as in
 MobileNets (Howard et al., 2017; Sandler et al., 2018). Each block of `block` rows first computes the rows of m that
-it reads, which are then still in the caches. The depthwise part has the knobs and stages of `depthwise_conv2d`.
+it reads, which are then still in the caches. While it sums them up, the rows of the image that the next block reads are
+prefetched (NHWC), if they come from beyond the second cache. The depthwise part has the knobs and stages of
+`depthwise_conv2d`.
 The register tile of the sums over channels depends on the layout:
 
 - NHWC: `point_h` rows by `point_w` pixels, by `point_vectors` vectors of output channels.
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import pegbox as pb
 from pegbox import te
@@ -98,9 +101,11 @@ def separable_conv2d(
     stages = depthwise.compute(cfg, first, data, weight)
     pixels = middle(stages.out)
     along = _along_channels if lanes_along(cfg, point) == CHANNELS else _along_pixels
-    s, out = along(cfg, point, pixels, factors)
+    s, out, blocks, steps = along(cfg, point, pixels, factors)
     s[stages.out].compute_inline()
     depthwise.schedule(cfg, s, first, replace(stages, out=pixels))
+    if separable_space.is_prefetched(first, point):
+        s[out].prefetch(data, blocks, among=steps)
     return s, [data, weight, *([] if added is None else [added]), factors, out]
 
 
@@ -110,9 +115,16 @@ separable_conv2d.packs("point", weights=PACKED)(packed)
 # Sums over channels --------------------------------------------------------------------------------------------------
 
 
-def _along_channels(
-    cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factors: te.Tensor
-) -> tuple[te.TESchedule, te.Tensor]:
+class _Sums(NamedTuple):
+    """A schedule of the sums, the result, its loop over blocks of rows, and the innermost loop over steps of a sum."""
+
+    schedule: te.TESchedule
+    out: te.Tensor
+    blocks: te.IterVar
+    steps: te.IterVar
+
+
+def _along_channels(cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factors: te.Tensor) -> _Sums:
     """Return the schedule and the result, with vectors along its channels."""
     lanes, c = point.lanes, te.reduce_axis((0, point.c), name="c")
     panels = factors if point.weights == PACKED else _panels(point, factors)
@@ -147,7 +159,8 @@ def _along_channels(
         inner, v, y, x, z = s[sums].op.axis
         write_out(s[sums], z, [v, y, x])
         s[tile].compute_at(s[sums], inner)
-    _place(cfg, s, out, s[out].fuse(n, yo), pixels)
+    blocks = s[out].fuse(n, yo)
+    _place(cfg, s, out, blocks, pixels)
     s[sums].compute_at(s[out], loops[-1])
     n, v, y, x, z = s[tile].op.axis
     co, ci = s[tile].split(s[tile].op.reduce_axis[0], factor=cfg["unroll_c"].val)
@@ -157,7 +170,7 @@ def _along_channels(
         v, _, _, c, z = s[panels].op.axis
         s[panels].vectorize(z)
         threads.share(cfg, s[panels], v)
-    return s, out
+    return _Sums(s, out, blocks, co)
 
 
 def _panels(point: Conv, factors: te.Tensor) -> te.Tensor:
@@ -172,9 +185,7 @@ def _panels(point: Conv, factors: te.Tensor) -> te.Tensor:
     return te.compute((point.vectors, 1, 1, point.c, lanes), element, name="point_packed")
 
 
-def _along_pixels(
-    cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factors: te.Tensor
-) -> tuple[te.TESchedule, te.Tensor]:
+def _along_pixels(cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factors: te.Tensor) -> _Sums:
     """Return the schedule and the result, with vectors along the pixels of a block."""
     lanes, columns = point.lanes, point.out[1]
     c, zero = te.reduce_axis((0, point.c), name="c"), te.const(0, "int64")
@@ -199,14 +210,15 @@ def _along_pixels(
     loops = [qt, ot] if cfg["order_tiles"].val == PIXELS_OUTSIDE else [ot, qt]
     s[out].reorder(n, yo, *loops, oi, qv, ql)
     write_out(s[out], ql, [oi, qv])
-    _place(cfg, s, out, s[out].fuse(n, yo), pixels)
+    blocks = s[out].fuse(n, yo)
+    _place(cfg, s, out, blocks, pixels)
     s[sums].compute_at(s[out], loops[-1])
     n, o, q = s[sums].op.axis
     qv, ql = s[sums].split(q, factor=lanes)
     co, ci = s[sums].split(s[sums].op.reduce_axis[0], factor=cfg["unroll_c"].val)
     s[sums].reorder(n, co, ci, o, qv, ql)
     write_out(s[sums], ql, [ci, o, qv])
-    return s, out
+    return _Sums(s, out, blocks, co)
 
 
 def _place(cfg: pb.TemplateConfig, s: te.TESchedule, out: te.Tensor, first: te.IterVar, pixels: te.Tensor) -> None:

@@ -66,7 +66,10 @@ def declare(cfg: pb.TemplateConfig, first: Conv, point: Conv) -> None:
 
 def prefer(cfg: pb.TemplateConfig, first: Conv) -> None:
     """Let predictions begin with depthwise parts that read the image in long runs, and each row for several others."""
-    cfg.prefer(lambda c: (_goes_along_pixels if first.layout == "NHWC" else _has_fast_rows)(c, first))
+    if first.layout == "NHWC":
+        cfg.prefer(lambda c: _goes_along_pixels(c, first))
+    else:
+        cfg.prefer(lambda c: _has_fast_rows(c, first))
 
 
 def _goes_along_pixels(c: pb.Config, first: Conv) -> bool:
@@ -75,7 +78,7 @@ def _goes_along_pixels(c: pb.Config, first: Conv) -> bool:
 
 
 def _has_fast_rows(c: pb.Config, first: Conv) -> bool:
-    """Decide if tiles have some of the fastest vectors, without masks, and read rows once, from the image as it is.
+    """Decide if tiles have some vectors, without masks, and read rows once, from the image as it is.
 
     Beside a copy, the last vectors of rows may also read leftovers of the stack, where subnormal ones take a hundred
     times as long.
@@ -83,8 +86,7 @@ def _has_fast_rows(c: pb.Config, first: Conv) -> bool:
     width, lanes = c["tile_w"].val, lanes_of_row(c, first)
     if c["copy"].val or not c["unroll_kh"].val or (width < first.out[1] and first.out[1] % width):
         return False
-    is_fastest = lanes == min(vector_sizes(first), key=lambda size: (_row_cost(first, size), -size))
-    return is_fastest and c["tile_h"].val * width >= lanes * min(_FEWEST, first.out[0])
+    return c["tile_h"].val * width >= lanes * min(_FEWEST, first.out[0])
 
 
 def _row_cost(first: Conv, lanes: int) -> float:
@@ -106,17 +108,44 @@ def _constrain_depthwise(cfg: pb.TemplateConfig, first: Conv) -> None:
             reads=("order", "block", "tile_h"),
             message="an order of loops has one name",
         )
-    elif sums_of_result(first) and max(entity.value() for entity in cfg.space.knobs["tile_w"].entities) >= first.out[1]:
+    else:
+        _constrain_rows(cfg, first)
+
+
+def _constrain_rows(cfg: pb.TemplateConfig, first: Conv) -> None:
+    """Exclude depthwise tiles of NCHW that take twice the time of others, where registers hold those of whole rows."""
+    if "lanes" in cfg.space.knobs:
+        least = min(_row_cost(first, size) for size in vector_sizes(first))
+        cfg.add_constraint(
+            lambda c: _row_cost(first, lanes_of_row(c, first)) <= _NEAR * least,
+            reads=("lanes",),
+            message="vectors of a row take about the least time",
+        )
+    if max(entity.value() for entity in cfg.space.knobs["tile_w"].entities) < first.out[1]:
+        return
+    cfg.add_constraint(lambda c: not c["copy"].val, reads=("copy",), message="the image is read as it is")
+    if sums_of_result(first):
         cfg.add_constraint(
             lambda c: reads_rows(c, first),
             reads=("tile_w", "copy", "unroll_kh"),
-            message="every second column is picked from whole rows in registers, in half the time of other ways",
+            message="every second column is picked from whole rows in registers",
         )
 
 
 def lanes_along(c: KnobValues, point: Conv) -> str:
     """Return the dimension that vectors of sums run along."""
     return CHANNELS if point.layout == "NHWC" else str(c["point_lanes"].val)
+
+
+def is_prefetched(first: Conv, point: Conv) -> bool:
+    """Decide if the next block's rows of the image are prefetched: where image and result exceed the second cache.
+
+    Rows of NCHW are not one run, so that each line takes divisions.
+    """
+    return (
+        first.layout == "NHWC"
+        and (math.prod(first.data_shape) + math.prod(point.out_shape)) * nbytes(first.dtype) > first.target.caches.l2
+    )
 
 
 def has_half_vector(point: Conv) -> bool:
@@ -146,10 +175,12 @@ def _tiles(point: Conv, block: int, way: str) -> frozenset[tuple[int, ...]]:
     """Return the register tiles with few loads of a block's sums, by the dimension of its vectors."""
     if way == CHANNELS:
         columns, vectors = point.out[1], point.vectors
+        # A transposed tile stores the pixels of each row together: at least half a vector of them.
+        narrowest = 1 if point.layout == "NHWC" else min(point.lanes // 2, columns)
         costs: dict[tuple[int, ...], float] = {
             (h, w, v): block // h * _cost(columns, w, vectors, v, rows=h)
             for h, w, v in itertools.product(_HEIGHTS, ROWS, VECTORS)
-            if block % h == 0 and fits_registers(point.target, h * w, v)
+            if block % h == 0 and w >= narrowest and fits_registers(point.target, h * w, v)
         }
     else:
         vectors = -(-block * point.out[1] // point.lanes)

@@ -11,6 +11,7 @@ from pegbox.errors import ArgumentError, TemplateError
 from pegbox.templates import pack_weights
 
 NAME = "separable_conv2d"
+HALVING = "llvm -mcpu=znver4 -num-cores 1"  # computes vectors of AVX-512 in halves
 AVX2, AVX512 = ("llvm -mcpu=x86-64-v3 -num-cores 1", "llvm -mcpu=x86-64-v4 -num-cores 1")
 
 
@@ -80,8 +81,7 @@ def test_blocks_of_rows_fit_the_second_cache() -> None:
 
 def test_vectors_of_sums_end_at_their_half_where_that_takes_less_time() -> None:
     """Check that 24 channels are three vectors with AVX2, and a vector and a half for a core that halves vectors."""
-    halving = AVX512.replace("x86-64-v4", "znver4")
-    for target, sizes in ((halving, {16, 8}), (AVX512, {16}), (AVX2, {8})):
+    for target, sizes in ((HALVING, {16, 8}), (AVX512, {16}), (AVX2, {8})):
         task = pb.create_task(NAME, (1, 16, 8, 8, 24, 1, 1), {"layout": "NHWC", "weights": "packed"}, target=target)
         lines = task.show_ir(task.space.get(0)).splitlines()
         loops = [
@@ -133,20 +133,35 @@ def test_filters_of_pixels_are_packed() -> None:
         pack_weights(task, np.zeros((9, 4, 3, 3), "float32"))
 
 
-def test_predictions_begin_with_fast_rows_of_the_image() -> None:
+def test_predictions_begin_with_rows_that_are_read_once() -> None:
     task = pb.create_task(NAME, (1, 16, 28, 28, 16, 3, 3), {"padding": 1, "layout": "NCHW"}, target=AVX512)
     prefers = task.preference
     assert prefers is not None
-    names = ("copy", "unroll_kh", "tile_h", "tile_w", "lanes")
-    found = {tuple(c[name].val for name in names): prefers(c) for c in task.space.iterate()}
-    assert found[False, True, 2, 32, 16]
-    for slower in (
-        (True, True, 2, 32, 16),
-        (False, False, 2, 32, 16),
-        (False, True, 4, 16, 16),
-        (False, True, 2, 32, 8),
-    ):
-        assert not found[slower]
+    found = {tuple(c[name].val for name in ("unroll_kh", "tile_h", "tile_w")): prefers(c) for c in task.space.iterate()}
+    assert found[True, 2, 32]
+    assert not found[False, 2, 32]
+    assert not found[True, 4, 16]
+
+
+def test_vectors_of_rows_take_about_the_least_time() -> None:
+    for columns, target, lanes in ((28, AVX512, {16}), (20, AVX512, {16}), (20, HALVING, {8}), (28, HALVING, {16, 8})):
+        task = pb.create_task(NAME, (1, 4, 4, columns, 16, 3, 3), {"padding": 1, "layout": "NCHW"}, target=target)
+        assert {(c["copy"].val, c["lanes"].val) for c in task.space.iterate()} == {(False, size) for size in lanes}
+
+
+def test_transposed_tiles_store_at_least_half_a_vector_of_a_row() -> None:
+    for layout, is_transposed in (("NCHW", True), ("NHWC", False)):
+        task = pb.create_task(NAME, (1, 4, 4, 28, 16, 3, 3), {"padding": 1, "layout": layout}, target=AVX512)
+        widths = {c["point_w"].val for c in task.space.iterate() if "point_w" in c}
+        assert (min(widths) >= 8) is is_transposed
+
+
+def test_images_beyond_the_second_cache_are_prefetched() -> None:
+    for rows, is_far in ((4, False), (400, True)):
+        kwargs = {"padding": 1, "layout": "NHWC"}
+        task = pb.create_task(NAME, (1, 16, rows, 400, 16, 3, 3), kwargs, target=AVX512)
+        text = task.show_ir(next(c for c in task.space.iterate() if c["block"].val == 1))
+        assert ("prefetch(address(data[" in text) is is_far
 
 
 def test_predictions_begin_with_pixels_whose_channels_are_read_together() -> None:
