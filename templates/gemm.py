@@ -50,7 +50,7 @@ def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -
     if layout_of(cfg, p) == STREAM:
         _schedule_stream(cfg, p, s, tensors.c)
     else:
-        _schedule_tiled(cfg, p, s, tensors)
+        _schedule_tiled(cfg, p, s, b, tensors)
     return s, [a, b, tensors.c]
 
 
@@ -136,7 +136,7 @@ def _panels(p: Product, extent: int, size: int, source: Callable[..., te.Expr], 
 # Schedule ----------------------------------------------------------------------------------------------------------
 
 
-def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, tensors: Tensors) -> None:
+def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, b: te.Tensor, tensors: Tensors) -> None:
     """Tiles of registers in blocks: (k block, batch, panel, block, tiles, tiles of the block)."""
     c = tensors.c
     tile = s.cache_write(c, "local") if tensors.partial is None else tensors.partial
@@ -158,11 +158,11 @@ def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, tensor
     threads.share(cfg, s[c], shared)
     s[tile].compute_at(s[c], blocked)
     steps = _schedule_tile(cfg, s, tile, p.lanes)
-    if tensors.weights is not None and gemm_space.fetches_weights(p, cfg):
-        # In a model, weights are in no near cache at a call: the next panels are fetched while these are multiplied.
+    if gemm_space.fetches_panels(p, cfg):
+        # The next panels come from beyond L2 while these are multiplied. In a model, weights are in no near cache.
         panels = streamed if rows_stay else block
         is_one = tensors.partial is not None and not rows_stay and gemm_space.is_one_block(p, cfg)
-        s[c].prefetch(tensors.weights, s[c].op.reduce_axis[0] if is_one else panels, among=steps)
+        s[c].prefetch(b, s[c].op.reduce_axis[0] if is_one else panels, among=steps)
     # The operand that stays with a block is packed there, in cache; the other one before, for a panel or whole.
     at_block = (s[c], shared if shared in lead else block)
     at_panel = (s[c], outer[0]) if outer else None

@@ -28,6 +28,7 @@ ROWS_STAY, COLUMNS_STAY = "yx", "xy"
 _STREAM_ROWS = 8  # with more rows than that, memory is not the limit
 _MOST_TILES = 128  # in a block
 _REUSE = 256  # rows from which on packing B costs next to nothing
+_PAGE = 4096  # bytes, of memory: the places of pages in L2 are random
 
 
 def declare(cfg: pb.TemplateConfig, p: Product) -> None:
@@ -200,25 +201,43 @@ def is_one_block(p: Product, c: KnobValues) -> bool:
     return bool(_axes(p, c)[0][0] <= c["y_tiles" if c["order"].val == ROWS_STAY else "x_tiles"].val)
 
 
-def fetches_weights(p: Product, c: KnobValues) -> bool:
-    """Decide if panels of B are prefetched: they and those that are multiplied fit the second cache.
+def fetches_panels(p: Product, c: KnobValues) -> bool:
+    """Decide if panels of B, as the kernel gets it, are prefetched: they and those that are multiplied fit L2.
 
     Panels of a single tile of rows are read once, in long runs, which the hardware prefetches.
     """
-    return bool(p.m > c["mr"].val and weight_blocks.next_fits(_bytes_at_once(p, c), p.target))
+    return bool(
+        (p.packed or _waits_for_b(p, c))
+        and p.m > c["mr"].val
+        and weight_blocks.next_fits(_bytes_at_once(p, c), p.target)
+    )
+
+
+def _waits_for_b(p: Product, c: KnobValues) -> bool:
+    """Decide if it matters how fast a B that is not packed ahead comes, and it is read block by block.
+
+    For many rows, packing takes little of the time.
+    """
+    is_far = p.k * p.n * p.itemsize > p.target.caches.l2
+    by_blocks = layout_of(c, p) == DIRECT or (c["order"].val == COLUMNS_STAY and not p.lead)
+    return is_far and by_blocks and p.m <= weight_blocks.FEW_RESULTS
 
 
 def _weights_come_in_time(p: Product, c: pb.Config) -> bool:
     """Decide if nearly all panels of B are prefetched while others are multiplied."""
-    return fetches_weights(p, c) and bool(weight_blocks.is_small(_bytes_at_once(p, c), p.k * p.n * p.itemsize))
+    return fetches_panels(p, c) and bool(weight_blocks.is_small(_bytes_at_once(p, c), p.k * p.n * p.itemsize))
 
 
 def _bytes_at_once(p: Product, c: KnobValues) -> int:
-    """Return the bytes of B's panels that are read for all rows of a block before others."""
+    """Return the bytes of cache for those panels of B that are read for all rows of a block before others.
+
+    Parts of rows whose distance is a multiple of a large power of two share cache sets, and take as much as more would.
+    """
     tiles: int = 1 if c["order"].val == ROWS_STAY else c["x_tiles"].val
-    width: int = c["nr"].val
-    depth: int = c["k_block"].val or p.k
-    return tiles * width * depth * p.itemsize
+    run = tiles * c["nr"].val * p.itemsize
+    if not p.packed:
+        run = max(run, math.gcd(p.n * p.itemsize, _PAGE))
+    return int(run * (c["k_block"].val or p.k))
 
 
 def _panel_fits(p: Product, c: pb.Config) -> bool:

@@ -453,16 +453,19 @@ def test_gates_with_a_permutation_keep_their_accuracy(name: str, dtype: str, reg
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "fetestexcept"), reason="the C library is not linked with libm")
 @pytest.mark.parametrize("register_lanes", PERMUTES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ["gate", "gate2"])
-def test_gates_near_their_first_argument_compute_no_subnormal_power(name: str, dtype: str, register_lanes: int) -> None:
+@pytest.mark.parametrize("name", ["gate", "gate2", *DECAYS])
+def test_powers_beside_one_and_decays_that_vanish_raise_no_underflow(
+    name: str, dtype: str, register_lanes: int
+) -> None:
     floats, underflow, every = ctypes.CDLL(None), 0x10, 0x3F  # as x86 numbers them
-    b = np.linspace(0, 3000, 4096, dtype=dtype)
+    x = np.repeat(np.array([0, 1, 60, 150, 200, 500, 800, 1100, 3000], dtype), 16)
+    args = (-x,) if name in DECAYS else (np.ones_like(x), x)
     lanes = register_lanes // (1 if dtype == "float32" else 2)
-    run(name, b, b, lanes=lanes, register_lanes=register_lanes)  # compiled
+    run(name, *args, lanes=lanes, register_lanes=register_lanes)  # compiled
     floats.feclearexcept(every)
-    found = run(name, np.ones_like(b), b, lanes=lanes, register_lanes=register_lanes)
+    found = run(name, *args, lanes=lanes, register_lanes=register_lanes)
     assert not floats.fetestexcept(underflow)
-    assert found[-1] == 1
+    assert found[-1] == (0 if name in DECAYS else 1)
 
 
 @pytest.mark.parametrize("register_lanes", PERMUTES)

@@ -97,3 +97,29 @@ def test_the_next_panels_are_prefetched(chosen: dict[str, Any], golden: Any) -> 
     wanted = {"mr": 6, "nr": 16, "unroll_k": 4, "k_block": 0, "panel": 0, "pack_a": False, **chosen}
     configs = task.space.iterate()
     golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in wanted.items()))))
+
+
+@pytest.mark.parametrize(
+    ("shape", "chosen", "is_prefetched"),
+    [
+        ((40, 300, 200), {"layout": "direct", "order": "yx"}, True),
+        ((40, 300, 200), {"layout": "direct", "order": "xy"}, True),
+        ((40, 300, 200), {"layout": "packed", "order": "xy"}, True),
+        ((40, 300, 200), {"layout": "packed", "order": "yx"}, False),  # B is packed as a whole
+        ((400, 300, 200), {"order": "xy"}, False),
+        ((40, 100, 100), {"layout": "direct", "order": "yx"}, False),
+        ((40, 300, 1024), {"layout": "direct", "order": "yx"}, False),  # its rows share few sets of the cache
+    ],
+)
+def test_a_matrix_that_l2_cannot_hold_is_prefetched_for_few_rows(
+    shape: tuple[int, int, int], chosen: dict[str, Any], is_prefetched: bool
+) -> None:
+    task = task_of(shape, "llvm -mcpu=x86-64-v3 -caches=32,128,1024 -num-cores 1")
+    wanted = {"mr": 6, "nr": 16, "unroll_k": 4, "k_block": 0, "panel": 0, "pack_a": False, **chosen}
+    wanted = {name: value for name, value in wanted.items() if name in task.space.knobs}
+
+    def is_chosen(config: pb.Config) -> bool:
+        return all(config[name].val == value for name, value in wanted.items() if config.exists(name))
+
+    config = next(filter(is_chosen, task.space.iterate()))
+    assert ("prefetch(address(B[" in task.show_ir(config)) == is_prefetched

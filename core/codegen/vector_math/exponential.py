@@ -26,8 +26,8 @@ _COUNT: Final = 16
 """The powers of two between one and two that a permutation of AVX-512 picks from."""
 
 _BELOW_ONE: Final = -64.0
-"""A number x for which 1 + 2^x and 1 + e^x round to one. Powers of smaller ones may be subnormal, and an instruction
-with a subnormal result takes an Intel core some 200 cycles."""
+"""A number x for which 1 + 2^x and 1 + e^x round to one. Powers of smaller ones may be subnormal, which takes time: see
+`_is_normal`."""
 
 
 def _exp2_ratio(tail: Sequence[float]) -> list[float]:
@@ -145,28 +145,32 @@ def _halves(biased: VectorValue, element: str) -> tuple[VectorValue, VectorValue
     return power_of_two(half, element), power_of_two(biased - half, element)
 
 
-def exp(x: VectorValue) -> VectorValue:
-    """Compute e^x; inf above the range, 0 below, subnormal results rounded correctly."""
+def exp(x: VectorValue, *, where: VectorValue | None = None) -> VectorValue:
+    """Compute e^x; inf above the range, 0 below, subnormal results rounded correctly.
+
+    Args:
+        where: in whole registers of AVX-512, the lanes to compute; the others are 0.
+    """
     if _picks_eight(x):
         inside = x.at_least(FORMATS["float"].exp_min)
         return _power(*_reduced(inside, inside.below(FORMATS["float"].exp_max), _TWO_OCTAVES))
     inside = x if x.fills_avx512 else _within_range(x)
     if x.can_pick and x.body.register_lanes == _COUNT:  # fewer save nothing
-        return _exp_with_roots(inside)
-    return _exp_in_range(inside)
+        return _exp_with_roots(inside, where)
+    return _exp_in_range(inside, where)
 
 
 def _within_range(x: VectorValue) -> VectorValue:
     return x.at_most(FORMATS[x.element].exp_max).at_least(FORMATS[x.element].exp_min)
 
 
-def _exp_in_range(x: VectorValue) -> VectorValue:
+def _exp_in_range(x: VectorValue, where: VectorValue | None = None) -> VectorValue:
     fmt = FORMATS[x.element]
     if not x.fills_avx512:
         r, n = reduce(x, factors=2)
         return scale(expm1_reduced(r, fmt.exp_tail), n)
     power = x.fma(LOG2_E, fmt.round_magic) - fmt.round_magic
-    return (expm1_reduced(_bounded_rest(x, power, 0.5), fmt.exp_tail) + 1.0).scaled(power)
+    return (expm1_reduced(_bounded_rest(x, power, 0.5), fmt.exp_tail) + 1.0).scaled(power, where=where)
 
 
 def _bounded_rest(x: VectorValue, power: VectorValue, most: float) -> VectorValue:
@@ -178,7 +182,7 @@ def _bounded_rest(x: VectorValue, power: VectorValue, most: float) -> VectorValu
     return _less_powers(x, power).bounded(most)
 
 
-def _exp_with_roots(x: VectorValue) -> VectorValue:
+def _exp_with_roots(x: VectorValue, where: VectorValue | None) -> VectorValue:
     """Compute 2^n 2^(k/16) e^r with |r| <= ln 2 / 32; a permutation picks the second factor."""
     fmt = FORMATS["float"]
     magic = fmt.round_magic / _COUNT + 2 * fmt.bias
@@ -188,25 +192,25 @@ def _exp_with_roots(x: VectorValue) -> VectorValue:
     r = _bounded_rest(x, power, 1 / _COUNT) if x.fills_avx512 else _less_powers(x, power)
     value = root.fma(expm1_reduced(r, coefficients.EXP_TAIL_SIXTEENTH_F32), root)
     if x.fills_avx512:
-        return value.scaled(power)  # which rounds the power down
+        return value.scaled(power, where=where)  # which rounds the power down
     first, second = _halves(numbers.shifted_right(_COUNT.bit_length() - 1), "float")
     return value * first * second
 
 
-def exp2(x: VectorValue) -> VectorValue:
+def exp2(x: VectorValue, *, where: VectorValue | None = None) -> VectorValue:
     """Compute 2^x; inf above the range, 0 below, subnormal results rounded correctly.
 
-    Nothing of x = n + r is rounded, so this takes fewer operations than e^x.
+    Nothing of x = n + r is rounded, so this takes fewer operations than e^x. `where` is that of `exp`.
     """
     fmt = FORMATS[x.element]
     if x.can_pick and x.body.register_lanes == _COUNT:
-        return _exp2_with_roots(x)
+        return _exp2_with_roots(x, where)
     if _picks_eight(x):
         inside = x.at_least(-fmt.bias - fmt.mantissa - 2.0)
         return _power(*_reduced_exp2(inside, inside.below(fmt.bias + 2.0), _TWO_OCTAVES))
     if x.fills_avx512:
         r = x.fraction(0)
-        return (r * polynomial(r, fmt.exp2_ratio) + 1.0).scaled(x - r)
+        return (r * polynomial(r, fmt.exp2_ratio) + 1.0).scaled(x - r, where=where)
     return scale(*_split_exponent(_within_range_of_exp2(x), factors=2))
 
 
@@ -224,7 +228,7 @@ def _within_range_of_exp2(x: VectorValue) -> VectorValue:
     return x.at_most(fmt.bias + 2.0).at_least(-fmt.bias - fmt.mantissa - 2.0)
 
 
-def _exp2_with_roots(x: VectorValue) -> VectorValue:
+def _exp2_with_roots(x: VectorValue, where: VectorValue | None) -> VectorValue:
     """Compute 2^n 2^(k/16) 2^r with |r| <= 1 / 32; a permutation picks the second factor."""
     fmt = FORMATS["float"]
     magic = fmt.round_magic / _COUNT + 2 * fmt.bias
@@ -236,16 +240,16 @@ def _exp2_with_roots(x: VectorValue) -> VectorValue:
     first, second, third = _exp2_ratio(coefficients.EXP_TAIL_SIXTEENTH_F32)
     value = root.fma(r * r.fma(third, second).fma(r, first), root)
     if x.fills_avx512:
-        return value.scaled(x - r)  # which rounds the power down
+        return value.scaled(x - r, where=where)  # which rounds the power down
     low, high = _halves(numbers.shifted_right(_COUNT.bit_length() - 1), "float")
     return value * low * high
 
 
 def decay(x: VectorValue) -> VectorValue:
     """Compute 2^x for x <= 0; a subnormal result is any number from 0 to the smallest normal one."""
-    if x.body.register_lanes == _COUNT:
-        return exp2(x)
     fmt = FORMATS[x.element]
+    if x.body.register_lanes == _COUNT:
+        return exp2(x, where=_is_normal(x, 1.0))
     inside = x.at_least(-float(fmt.bias))
     if _picks_eight(x):
         return _normal_power(*_reduced_exp2(inside, inside, _NORMAL))
@@ -256,15 +260,23 @@ def decay(x: VectorValue) -> VectorValue:
 
 def exp_decay(x: VectorValue) -> VectorValue:
     """Compute e^x for x <= 0; a subnormal result is any number from 0 to the smallest normal one."""
-    if x.body.register_lanes == _COUNT:
-        return exp(x)
     fmt = FORMATS[x.element]
+    if x.body.register_lanes == _COUNT:
+        return exp(x, where=_is_normal(x, math.log(2)))
     inside = x.at_least(-fmt.bias * math.log(2))
     if _picks_eight(x):
         return _normal_power(*_reduced(inside, inside, _NORMAL))
     r, n = reduce(inside)
     power = power_of_two(n, x.element)
     return power.fma(expm1_reduced(r, fmt.exp_tail), power)
+
+
+def _is_normal(x: VectorValue, of_two: float) -> VectorValue:
+    """Decide where a power with the exponent x is not subnormal, or NaN; 2 is the power of `of_two`.
+
+    An instruction with a subnormal result, even one that is rounded to 0, takes an Intel core much longer than others.
+    """
+    return ~x.lt((1 - FORMATS[x.element].bias) * of_two)
 
 
 def _picks_eight(x: VectorValue) -> bool:

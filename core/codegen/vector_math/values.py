@@ -169,9 +169,13 @@ class VectorValue:
         """True where `scaled`, `fraction` and `bounded` are instructions: in whole registers of AVX-512."""
         return self.body.register_lanes == 16 and self.body.lanes * BITS[self.element] == 512
 
-    def scaled(self, exponent: VectorValue) -> VectorValue:
-        """Compute `self * 2^exponent` by one instruction of AVX-512, for whole numbers in any range."""
-        return self._avx512("scalef", exponent)
+    def scaled(self, exponent: VectorValue, *, where: VectorValue | None = None) -> VectorValue:
+        """Compute `self * 2^exponent` by one instruction of AVX-512, for whole numbers in any range.
+
+        Args:
+            where: the lanes to compute, as a bool; the others are zero.
+        """
+        return self._avx512("scalef", exponent, where=where)
 
     def fraction(self, bits: int) -> VectorValue:
         """Compute `self` less the nearest multiple of 2^-bits by one instruction of AVX-512; zero for infinities."""
@@ -181,14 +185,18 @@ class VectorValue:
         """Clamp from below and above, to -most and most, by one instruction of AVX-512; NaN becomes one of them."""
         return self._avx512("range", self.lift(most), 2)
 
-    def _avx512(self, name: str, *more: VectorValue | int) -> VectorValue:
-        """Call an instruction with more operands, no mask, and rounding to nearest."""
+    def _avx512(self, name: str, *more: VectorValue | int, where: VectorValue | None = None) -> VectorValue:
+        """Call an instruction with more operands, in the lanes of a bool or in all, and rounding to nearest."""
         ty, mask, kind = self.body.type(self.element), f"i{self.body.lanes}", "ps" if self.element == "float" else "pd"
+        lanes, else_ = "-1", "poison"
+        if where is not None:
+            cast = f"bitcast {self.body.type('i1')} {where.text} to {mask}"
+            lanes, else_ = self.body.emit(cast, mask).text, "zeroinitializer"
         symbol = f"@llvm.x86.avx512.mask.{name}.{kind}.512"
         typed = [("i32", str(each)) if isinstance(each, int) else (ty, each.text) for each in more]
         types, operands = (", ".join(parts) for parts in ([each for each, _ in typed], map(" ".join, typed)))
         self.body.declares.add(f"declare {ty} {symbol}({ty}, {types}, {ty}, {mask}, i32)")
-        operands = f"{ty} {self.text}, {operands}, {ty} poison, {mask} -1, i32 4"
+        operands = f"{ty} {self.text}, {operands}, {ty} {else_}, {mask} {lanes}, i32 4"
         return self.body.emit(f"call {ty} {symbol}({operands})", self.element)
 
     @property
