@@ -65,10 +65,10 @@ def lanes_of_row(cfg: KnobValues, conv: Conv) -> int:
     return int(cfg["lanes"].val) if "lanes" in cfg.space.knobs else vector_sizes(conv)[0]
 
 
-def reads_rows(cfg: pb.TemplateConfig, conv: Conv) -> bool:
+def reads_rows(cfg: KnobValues, conv: Conv) -> bool:
     """Decide if every second column is picked in registers: where a tile has whole rows, and is written out."""
     is_direct = cfg["unroll_kh"].val and not cfg["copy"].val
-    return is_direct and sums_of_result(conv) > 0 and cfg["tile_w"].val >= conv.out[1]
+    return bool(is_direct and sums_of_result(conv) > 0 and cfg["tile_w"].val >= conv.out[1])
 
 
 def sums_of_result(conv: Conv) -> int:

@@ -37,8 +37,8 @@ _LARGE = 1 << 20
 _STEPS = 4
 """The fewest steps of a row that goes around the caches."""
 
-_GATHERED = 1 << 11
-"""The fewest bytes of a row that is not gathered with its neighbours."""
+_SHORT = 1 << 11
+"""The bytes below which rows are gathered, or fetched a block ahead."""
 
 _TOGETHER = 4
 """The fewest rows that untuned kernels gather."""
@@ -124,7 +124,7 @@ def schedule(cfg: pb.TemplateConfig, found: Rows) -> te.TESchedule:
         out.pragma(loops[found.out], "nontemporal")
     if kept is not None:
         s[kept].store_in(out)
-    if cfg["rows"].val == 1 and found.out in loops:
+    if found.out in loops:
         _prefetch(cfg, out, found, place, loops)
     return s
 
@@ -142,8 +142,6 @@ def _schedule_gathered(cfg: pb.TemplateConfig, s: te.TESchedule, found: Rows) ->
     out.pragma(lines, "nontemporal")
     stages = {op: made if op is found.out else s[op] for op in found.stored}
     loops = _schedule_stages(cfg, found, stages, out, place)
-    if found.out in loops:
-        made.pragma(loops[found.out], "loop_partition_hint")  # there is no room for whole vectors between rows
     slow = [loops[op] for op in found.stored if op in loops and is_slow(found, op)]
     for tensor in _streamed(cfg, found):
         if slow:
@@ -164,6 +162,9 @@ def _schedule_stages(
     for op, before in found.taken.items():
         if op in loops:
             stages[op].merge(loops[op], stages[before], loops[before])
+    for op in loops:
+        if op.reduce is None:  # a mask would keep leftovers of the stack, which take long to multiply if subnormal
+            stages[op].pragma(loops[op], "loop_partition_hint")
     return loops
 
 
@@ -222,7 +223,7 @@ def _is_gathered(cfg: pb.TemplateConfig, found: Rows) -> bool:
 def _gathered_counts(cfg: pb.TemplateConfig, found: Rows) -> list[int]:
     """Return the numbers of short rows that may be written as one, the best first."""
     row, there = _row_bytes(found), found.out.axis[found.rank - 1].extent
-    if not _writes_slowly(cfg) or row >= _GATHERED:
+    if not _writes_slowly(cfg) or row >= _SHORT:
         return []
     (enough, most), widest = _BYTES, _widest(found)
     counts = [n for n in _ROWS if 1 < n <= there and enough <= n * row and n * widest <= most]
@@ -236,18 +237,21 @@ def _prefetch(
 
     The pass that takes longest fetches: one that computes slow functions fetches the next row and the lines of the
     output, unless the rows of all stages evict these lines from the closest cache before they are written. Where no
-    pass computes slow functions, the next row is read while this one is written. Blocks of several short rows with
-    ordinary stores gain nothing: the hardware sees one stream.
+    pass computes slow functions, the next row is read while this one is written; the hardware sees one stream in blocks
+    of several rows. Lines of short rows are fetched a block ahead: a pass is too short to wait for its own.
     """
-    fetching = _fetching_pass(found, loops)
-    takes_long = is_slow(found, fetching)
+    fetching, is_around = _fetching_pass(found, loops), _goes_around_caches(cfg, found)
+    takes_long, is_block = is_slow(found, fetching), cfg["rows"].val > 1
+    if is_block and (is_around or not takes_long):
+        return
     for tensor in _streamed(cfg, found):
         out.prefetch(tensor, place, 1, among=loops[fetching if takes_long else _reading_pass(cfg, found, loops)])
-    is_read_first = found.out.reduce is None and not _goes_around_caches(cfg, found)
-    if not is_read_first or not _is_streamed(cfg, found, found.out.outputs[0]):
+    if found.out.reduce is not None or is_around or not _is_streamed(cfg, found, found.out.outputs[0]):
         return
     makes_output = _kept_in_output(cfg, found) is fetching
-    if not takes_long or (not makes_output and _bytes_made(found) < cfg.target.caches.l1):
+    if takes_long and (is_block or _row_bytes(found) < _SHORT):
+        out.prefetch(found.out.outputs[0], place, 1, among=loops[fetching])
+    elif not takes_long or (not makes_output and _bytes_made(found) < cfg.target.caches.l1):
         out.prefetch(found.out.outputs[0], place, 0, among=loops[fetching])
 
 

@@ -82,7 +82,7 @@ def _has_fast_rows(c: pb.Config, first: Conv) -> bool:
     width, lanes = c["tile_w"].val, lanes_of_row(c, first)
     if c["copy"].val or not c["unroll_kh"].val or (width < first.out[1] and first.out[1] % width):
         return False
-    return c["tile_h"].val * width >= lanes * min(_FEWEST, first.out[0])
+    return bool(c["tile_h"].val * width >= lanes * min(_FEWEST, first.out[0]))
 
 
 def _row_cost(first: Conv, lanes: int) -> float:
@@ -117,7 +117,8 @@ def _constrain_rows(cfg: pb.TemplateConfig, first: Conv) -> None:
             reads=("lanes",),
             message="vectors of a row take about the least time",
         )
-    if max(entity.value() for entity in cfg.space.knobs["tile_w"].entities) < first.out[1]:
+    widths = [entity.value() for entity in cfg.space.knobs["tile_w"].entities]
+    if all(isinstance(width, int) and width < first.out[1] for width in widths):
         return
     cfg.add_constraint(lambda c: not c["copy"].val, reads=("copy",), message="the image is read as it is")
     if sums_of_result(first):

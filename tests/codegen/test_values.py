@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from lowered_programs import ONE_CORE, SERIAL, VECTORIZED, elementwise, function, get, loop, put, run
 
-from pegbox.codegen import build, emit
+from pegbox.codegen import Target, assembly, build, emit
 from pegbox.errors import CompileError
 from pegbox.expr.build import cast, compare, const, logical_and, logical_not, logical_or, maximum, minimum, select
 from pegbox.expr.intrinsics import ARITY, call
@@ -101,6 +101,17 @@ def test_min_and_max_keep_nan_from_either_side(dtype: str, op: str, kind: object
     with np.errstate(invalid="ignore"):
         wide = numpy(a, b).astype("float64")  # NumPy's test takes NaNs of extension types for different
     np.testing.assert_array_equal(outputs(func, a=a, b=b).astype("float64"), wide)
+
+
+@pytest.mark.optimizer
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_extrema_of_avx2_keep_nan_without_a_choice(op: str) -> None:
+    """Check the machine code: a choice by a mask is three steps on Intel's processors."""
+    func = elementwise("float32", lambda x, y: Binary(op, x, y), kind=VECTORIZED)  # type: ignore[arg-type]
+    text = assembly(emit(func, Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v3 -num-cores 1")))
+    vectors = [line for line in text.splitlines() if "ymm" in line]
+    assert any(f"v{op}ps" in line for line in vectors)
+    assert not any("vblendvps" in line for line in vectors)
 
 
 @pytest.mark.parametrize("flip", [False, True])

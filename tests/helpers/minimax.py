@@ -210,6 +210,8 @@ def fits() -> dict[str, Fit]:
     half_ln2 = 0.34658
     small = 0.02945  # ((sqrt(2) - 1) / (sqrt(2) + 1))^2
 
+    exp2_ratio = _series(1, lambda k: Decimal(2).ln() ** k / _factorial(k))  # (2^r - 1) / r
+
     def atanh_tail(first: int) -> Function:  # atanh(sqrt(z)) / sqrt(z) without its first terms, times 2
         return _series(first, lambda k: Decimal(2) / (2 * k + 1))
 
@@ -246,6 +248,8 @@ def fits() -> dict[str, Fit]:
         "exp_tail_sixteenth_f32": Fit(exp_tail, -half_ln2 / 16, half_ln2 / 16, 1, relative(exp_tail)),
         "exp_tail_eighth_f32": Fit(exp_tail, -half_ln2 / 8, half_ln2 / 8, 1, square),
         "exp_tail_quarter_f32": Fit(exp_tail, -half_ln2 / 4, half_ln2 / 4, 2, square),
+        "exp2_ratio_sixteenth_f32": Fit(exp2_ratio, 0, 1 / 16, 2, above_zero),
+        "exp2_ratio_thirty_second_f32": Fit(exp2_ratio, 0, 1 / 32, 1, above_zero),
         "exp_tail_f64": Fit(exp_tail, -half_ln2, half_ln2, 10, relative(exp_tail)),
         "exp_tail_pow_f32": Fit(exp_tail, -half_ln2, half_ln2, 6, relative(exp_tail)),
         "log_tail_f32": Fit(log_tail, -0.33334, 0.33334, 7, lambda f: f * f + Decimal("0.02")),

@@ -120,9 +120,31 @@ def test_single_rows_that_the_second_cache_does_not_hold_are_prefetched(
         assert (f"prefetch(address(X[min(i + 1, {n - 1}), {loop} * " in shown) == is_ahead
         assert (f"prefetch(address({name}[i, {of_output} * " in shown) == (is_ahead and of_output is not None)
         assert task.space.get(0)["rows"].val == 1 or not is_ahead
-    task = pb.create_task(name, args=(8192, 512), target=TARGET)
-    blocks = next(c for c in map(task.space.get, range(task.space.size)) if c["rows"].val > 1)
-    assert "prefetch" not in task.show_ir(blocks)
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "is_ahead"),
+    [
+        ("softmax", 64, True),
+        ("softmax", 300, True),
+        ("softmax", 511, True),
+        ("log_softmax", 77, True),
+        ("log_softmax", 300, True),
+        ("layer_norm", 64, False),
+        ("rms_norm", 197, False),
+    ],
+)
+def test_short_rows_with_functions_are_fetched_a_block_ahead(name: str, columns: int, is_ahead: bool) -> None:
+    """Check that the pass that computes functions fetches the next rows, and their lines of the output."""
+    for n, is_large in (16, False), (2**22 // columns, True):
+        task = pb.create_task(name, args=(n, columns), target=TARGET)
+        shown = task.show_ir(task.space.get(0))
+        for array in "X", name:
+            ahead = re.search(rf"prefetch\(address\({array}\[[^\]]*i(\.outer)? \+ 1", shown)
+            assert bool(ahead) == (is_large and is_ahead)
+    for config in map(task.space.get, range(task.space.size)):
+        if not is_ahead and config["rows"].val > 1:
+            assert "prefetch" not in task.show_ir(config)
 
 
 @pytest.mark.parametrize(

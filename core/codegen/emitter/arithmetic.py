@@ -14,6 +14,7 @@ from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.index import SIGNED_PREDICATES
 from pegbox.codegen.emitter.lltypes import computing, computing_suffix, literal, register, suffix
 from pegbox.codegen.emitter.memory import broadcast
+from pegbox.codegen.targets import features
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
 
@@ -61,15 +62,34 @@ def extremum(frame: Frame, op: str, a: Value, b: Value) -> Value:
     x, y = (narrow_floats.as_float(frame, text, dtype, lanes) for text in (x, y))
     ty, i1 = computing(dtype, lanes), register("bool", lanes)
     if a.text[0] == "%" == b.text[0]:
-        # LLVM makes branches of two choices between scalars. It tests the first operand, here not the one of a chain.
-        name = f"@llvm.{op}imum.{computing_suffix(dtype, lanes)}"
-        best = frame.op(frame.module.call(name, ty, (ty, y), (ty, x), flags="nsz "))
+        best = _extremum_or_nan(frame, op, Value(y, dtype, lanes), x)
     else:
         # The machine's minimum gives its second operand when the two do not compare; the literal goes first.
         number, literal_ = (x, y) if b.text[0] != "%" else (y, x)
         less = frame.op(f"fcmp {'olt' if op == 'min' else 'ogt'} {ty} {literal_}, {number}")
         best = frame.op(f"select {i1} {less}, {ty} {literal_}, {ty} {number}")
     return Value(narrow_floats.as_register(frame, best, dtype, lanes), dtype, lanes)
+
+
+def _extremum_or_nan(frame: Frame, op: str, new: Value, old: str) -> str:
+    """Emit the extremum of registers, NaN where either is NaN.
+
+    LLVM keeps NaN by a choice, which takes three steps on Intel's processors without masks. There all bits are set
+    instead where the new number is NaN; where the old one is, the machine's extremum gives it as its second operand.
+    """
+    dtype, lanes, number = new.dtype, new.lanes, new.text
+    ty, i1 = computing(dtype, lanes), register("bool", lanes)
+    if not lanes or features.has(frame.module.target, "avx512f") or not features.has(frame.module.target, "avx"):
+        # LLVM tests the first operand, here not the one of a chain. It makes branches of two choices between scalars.
+        name = f"@llvm.{op}imum.{computing_suffix(dtype, lanes)}"
+        return frame.op(frame.module.call(name, ty, (ty, number), (ty, old), flags="nsz "))
+    bits = register(f"int{dtypes.BITS[dtype]}", lanes)
+    less = frame.op(f"fcmp {'olt' if op == 'min' else 'ogt'} {ty} {number}, {old}")
+    best = frame.op(f"select {i1} {less}, {ty} {number}, {ty} {old}")
+    is_nan = frame.op(f"fcmp uno {ty} {number}, {number}")
+    ones = frame.op(f"sext {i1} {is_nan} to {bits}")
+    found = frame.op(f"or {bits} {ones}, {frame.op(f'bitcast {ty} {best} to {bits}')}")
+    return frame.op(f"bitcast {bits} {found} to {ty}")
 
 
 def _floor(frame: Frame, op: str, a: Value, b: Value) -> Value:

@@ -2,8 +2,8 @@
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
 parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
-together from its bits. In float32 with AVX-512 or AVX2, a permutation picks a root of a power of two, 2^(k/16), 2^(k/8)
-or 2^(k/4), and r is smaller. In float32, erf is 1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)): an
+together from its bits. In float32 with AVX-512 or AVX2, a permutation picks a root of a power of two, 2^(k/32) to
+2^(k/4), and r is smaller. In float32, erf is 1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)): an
 error of q counts erfc(x) times, which its fit minimises, so its reduction needs no extra precision; with AVX-512
 or AVX2 it is computed in pieces (pieces), and with AVX2 tanh is a minimax quotient. In float64, erf is 1 - exp(q(x))
 with q near log(erfc(x)), and x + x E(x^2) below one.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from pegbox.codegen.vector_math import coefficients
@@ -204,7 +205,7 @@ def exp2(x: VectorValue, *, where: VectorValue | None = None) -> VectorValue:
     """
     fmt = FORMATS[x.element]
     if x.can_pick and x.body.register_lanes == _COUNT:
-        return _exp2_with_roots(x, where)
+        return x.in_whole_register(partial(_exp2_with_roots, where=where))
     if _picks_eight(x):
         inside = x.at_least(-fmt.bias - fmt.mantissa - 2.0)
         return _power(*_reduced_exp2(inside, inside.below(fmt.bias + 2.0), _TWO_OCTAVES))
@@ -228,34 +229,32 @@ def _within_range_of_exp2(x: VectorValue) -> VectorValue:
     return x.at_most(fmt.bias + 2.0).at_least(-fmt.bias - fmt.mantissa - 2.0)
 
 
-def _exp2_with_roots(x: VectorValue, where: VectorValue | None) -> VectorValue:
-    """Compute 2^n 2^(k/16) 2^r with |r| <= 1 / 32; a permutation picks the second factor."""
-    fmt = FORMATS["float"]
-    magic = fmt.round_magic / _COUNT + 2 * fmt.bias
-    inside = x if x.fills_avx512 else _within_range_of_exp2(x)
-    shifted = inside + magic
-    r = x.fraction(_COUNT.bit_length() - 1) if x.fills_avx512 else inside - (shifted - magic)
-    numbers = shifted.bits()
-    root = numbers.picked([2 ** (k / _COUNT) for k in range(_COUNT)])
-    first, second, third = _exp2_ratio(coefficients.EXP_TAIL_SIXTEENTH_F32)
-    value = root.fma(r * r.fma(third, second).fma(r, first), root)
-    if x.fills_avx512:
-        return value.scaled(x - r, where=where)  # which rounds the power down
-    low, high = _halves(numbers.shifted_right(_COUNT.bit_length() - 1), "float")
-    return value * low * high
+def _exp2_with_roots(x: VectorValue, count: int = _COUNT, *, where: VectorValue | None = None) -> VectorValue:
+    """Compute 2^n 2^(k/count) 2^r with 0 <= r <= 1/count; a permutation picks the second factor.
+
+    n + k/count is x rounded down, so the instruction that multiplies by 2^n can take x: it rounds down, too.
+    """
+    ratio = coefficients.EXP2_RATIO_SIXTEENTH_F32 if count == _COUNT else coefficients.EXP2_RATIO_THIRTY_SECOND_F32
+    numbers = x.plus_down(FORMATS["float"].round_magic / count).bits()
+    root, r = numbers.picked([2 ** (k / count) for k in range(count)]), x.fraction(count.bit_length() - 1, down=True)
+    return root.fma(r * horner(r, ratio), root).scaled(x, where=where)
 
 
 def decay(x: VectorValue) -> VectorValue:
     """Compute 2^x for x <= 0; a subnormal result is any number from 0 to the smallest normal one."""
     fmt = FORMATS[x.element]
     if x.body.register_lanes == _COUNT:
-        return exp2(x, where=_is_normal(x, 1.0))
+        return x.in_whole_register(_decay_with_roots) if x.can_pick else exp2(x, where=_is_normal(x, 1.0))
     inside = x.at_least(-float(fmt.bias))
     if _picks_eight(x):
         return _normal_power(*_reduced_exp2(inside, inside, _NORMAL))
     less_one, n = _split_exponent(inside)
     power = power_of_two(n, x.element)
     return power.fma(less_one, power)
+
+
+def _decay_with_roots(x: VectorValue) -> VectorValue:
+    return _exp2_with_roots(x, 2 * _COUNT, where=_is_normal(x, 1.0))
 
 
 def exp_decay(x: VectorValue) -> VectorValue:

@@ -177,9 +177,21 @@ class VectorValue:
         """
         return self._avx512("scalef", exponent, where=where)
 
-    def fraction(self, bits: int) -> VectorValue:
-        """Compute `self` less the nearest multiple of 2^-bits by one instruction of AVX-512; zero for infinities."""
-        return self._avx512("reduce", bits << 4)
+    def fraction(self, bits: int, *, down: bool = False) -> VectorValue:
+        """Compute `self` less the nearest multiple of 2^-bits by one instruction of AVX-512; zero for infinities.
+
+        Args:
+            down: subtract the next lower multiple instead.
+        """
+        return self._avx512("reduce", bits << 4 | down)
+
+    def plus_down(self, other: float) -> VectorValue:
+        """Add, and round down, by one instruction of AVX-512."""
+        ty, symbol = self.body.type(self.element), "@llvm.x86.avx512.add.ps.512"
+        self.body.declares.add(f"declare {ty} {symbol}({ty}, {ty}, i32)")
+        return self.body.emit(
+            f"call {ty} {symbol}({ty} {self.text}, {ty} {self.lift(other).text}, i32 9)", self.element
+        )
 
     def bounded(self, most: float) -> VectorValue:
         """Clamp from below and above, to -most and most, by one instruction of AVX-512; NaN becomes one of them."""
@@ -199,22 +211,32 @@ class VectorValue:
         operands = f"{ty} {self.text}, {operands}, {ty} {else_}, {mask} {lanes}, i32 4"
         return self.body.emit(f"call {ty} {symbol}({operands})", self.element)
 
+    def in_whole_register(self, function: Callable[[VectorValue], VectorValue]) -> VectorValue:
+        """Compute a function of a register's lanes, of which some have any value, and return the lanes of this one."""
+        count = self.body.register_lanes
+        whole = Body(count, register_lanes=count)
+        whole.lines, whole.declares = self.body.lines, self.body.declares
+        return self._narrowed(function(VectorValue(whole, self._widened(count).text, self.element)))
+
     @property
     def can_pick(self) -> bool:
         """True where `picked` is an instruction."""
         return self.element == "float" and self.body.lanes <= self.body.register_lanes
 
     def picked(self, table: Sequence[float]) -> VectorValue:
-        """Pick float32s from a table of `register_lanes` by the lowest bits of each lane, an integer of 32 bits."""
-        count, emit = self.body.register_lanes, self.body.emit
-        numbers, indices = f"<{count} x float>", f"<{count} x i32>"
-        symbol = "@llvm.x86.avx512.permvar.sf.512" if count == 16 else "@llvm.x86.avx2.permps"
-        self.body.declares.add(f"declare {numbers} {symbol}({numbers}, {indices})")
-        listed = ", ".join(f"float {_constant(value, 'float')}" for value in table)
-        found = emit(f"call {numbers} {symbol}({numbers} <{listed}>, {indices} {self._widened(count).text})", "float")
-        if self.body.lanes == 1:
-            return emit(f"extractelement {numbers} {found.text}, i64 0", "float")
-        return found._shuffled(count, self.body.lanes)
+        """Pick float32s from a table by the lowest bits of each lane, an integer of 32 bits.
+
+        The table has `register_lanes` numbers; with AVX-512 it may have twice as many.
+        """
+        count = self.body.register_lanes
+        numbers, indices = f"<{count} x float>", f"<{count} x i32> {self._widened(count).text}"
+        listed = [f"float {_constant(value, 'float')}" for value in table]
+        first, *more = (f"{numbers} <{', '.join(listed[k : k + count])}>" for k in range(0, len(listed), count))
+        operands = ", ".join([first, indices, *more])
+        name = "avx512.vpermi2var.ps.512" if more else "avx512.permvar.sf.512" if count == 16 else "avx2.permps"
+        types = ", ".join([numbers, f"<{count} x i32>", *[numbers] * len(more)])
+        self.body.declares.add(f"declare {numbers} @llvm.x86.{name}({types})")
+        return self._narrowed(self.body.emit(f"call {numbers} @llvm.x86.{name}({operands})", "float"))
 
     def _widened(self, count: int) -> VectorValue:
         """Append lanes of any value until there are `count`."""
@@ -222,6 +244,14 @@ class VectorValue:
             ty = f"<{count} x {self.element}>"
             return self.body.emit(f"insertelement {ty} poison, {self.element} {self.text}, i64 0", self.element)
         return self._shuffled(self.body.lanes, count)
+
+    def _narrowed(self, whole: VectorValue) -> VectorValue:
+        """Take the first lanes of a whole register, as many as this value has."""
+        count, found = self.body.register_lanes, VectorValue(self.body, whole.text, whole.element)
+        if self.body.lanes == 1:
+            ty = f"<{count} x {whole.element}>"
+            return self.body.emit(f"extractelement {ty} {whole.text}, i64 0", whole.element)
+        return found._shuffled(count, self.body.lanes)
 
     def _shuffled(self, lanes: int, count: int) -> VectorValue:
         """Take the first of `lanes` lanes, and poison where there are fewer, for a register of `count`."""
