@@ -71,6 +71,7 @@ from pegbox.features import program_features
 from pegbox.features.program import ProgramFeatures
 from pegbox.records.journal import Journal
 from pegbox.records.library import find_source, label, recorded_spaces
+from pegbox.records.record import Record
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.models.experience import (
@@ -319,12 +320,18 @@ def measured_before() -> dict[tuple[str, str], ShippedSource]:
 def collected(before: Mapping[tuple[str, str], ShippedSource]) -> Iterator[ShippedSource]:
     """Collect the measurements of all recordings: known ones with their features, others with those of today's code."""
     for file in recordings():
-        first = Journal(find_source(file)).read()[0]
-        known = before.get((label(first), first.target))
-        if known is not None:
+        records = Journal(find_source(file)).read()
+        known = before.get((label(records[0]), records[0].target))
+        if known is not None and is_sample(known, records):
             yield known
         elif (space := opened(file)) is not None:
             yield source_of(space)
+
+
+def is_sample(known: ShippedSource, records: Sequence[Record]) -> bool:
+    """Decide if all costs of a source are in these records: a workload that was measured again has other costs."""
+    costs = np.array([record.result.cost for record in records])
+    return bool(np.isin(known.measured.costs.astype(np.float32), costs.astype(np.float32)).all())
 
 
 def recordings(folder: Path = HERE) -> Iterator[Path | str]:
