@@ -25,10 +25,10 @@ uses the measurements of its own shape. A few configurations of many shapes teac
 Measure on a core on which nothing else runs (`taskset`), with one target at a time.
 
 `benchmarks/experience/` has a folder of records (`*.jsonl.xz`) for each processor. The shipped file keeps the features
-of the programs that were measured, also of a space that the template no longer has: it still says which programs are
-fast. After a change of the features all are computed anew (`--anew` does that, too), from the templates of today.
-Records of a space that a template no longer has are then left out, with a line that says so. Delete what was measured
-before code generation became much faster for a kind of program.
+of the programs that were measured, even if the template no longer has their space: they still tell fast programs from
+slow ones. If the set of features has changed, or with `--anew`, the features of all programs are computed again, from
+today's templates; records whose space is gone are left out, and a message names them. Delete records that are older
+than a large speedup of code generation for their kind of program.
 
 The model of predictions (`prediction.npz`) learns from all of it, a few times: each time from three quarters of the
 workloads, so that the mean is not decided by any one of them.
@@ -306,9 +306,9 @@ def chosen(task: Task, uniform: int, liked: int) -> list[Config]:
 
 
 def measured_before() -> dict[tuple[str, str], ShippedSource]:
-    """Return the measurements of the shipped file by name and target; none where features have changed since.
+    """Return the measurements of the shipped file by name and target, or none if the features have changed since.
 
-    Their features are those of the programs that were measured, also where the template has other ones today.
+    Their features are those of the programs that were measured, even if the template makes other programs today.
     """
     with np.load(FILE) as held:
         if held["features_of"].tolist() != list(ProgramFeatures.names):
@@ -317,7 +317,7 @@ def measured_before() -> dict[tuple[str, str], ShippedSource]:
 
 
 def collected(before: Mapping[tuple[str, str], ShippedSource]) -> Iterator[ShippedSource]:
-    """Collect the measurements of all recordings: those before as they are, others with the programs of today."""
+    """Collect the measurements of all recordings: known ones with their features, others with those of today's code."""
     for file in recordings():
         first = Journal(find_source(file)).read()[0]
         known = before.get((label(first), first.target))
@@ -328,14 +328,14 @@ def collected(before: Mapping[tuple[str, str], ShippedSource]) -> Iterator[Shipp
 
 
 def recordings(folder: Path = HERE) -> Iterator[Path | str]:
-    """List the recordings of a folder; of this one, also those that ship."""
+    """List the recordings of a folder; for this one, also those that ship."""
     yield from sorted(folder.glob("*/*.jsonl.xz"))
     if folder == HERE:
         yield from (*recorded_spaces(), *sorted((SHIPPED / "templates").glob("*.jsonl.xz")))
 
 
 def opened(file: Path | str) -> RecordedSpace | None:
-    """Open a recorded space; None, with a line that says so, if the template has another one today."""
+    """Open a recorded space; print a line and return None if the template has another space today."""
     try:
         return pb.recorded_space(file)
     except RecordError as error:

@@ -269,7 +269,7 @@ def depthwise_rows(s: Sizes) -> Shape:
 
 
 def separable_layer(s: Sizes) -> Shape:
-    """Choose a block of MobileNets: a depthwise convolution and the 1×1 after it, in either layout."""
+    """Choose a block of MobileNets: a depthwise convolution and the one of 1×1 after it, in either layout."""
     while True:
         width, pixels, stride = s.one_of(3, 3, 5), s.one_of(7, 14, 28, 56, 112, s.between(7, 100)), s.one_of(1, 1, 2)
         channels = s.between(16, 1024)

@@ -287,7 +287,7 @@ def schedule(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowSt
         return first
     kh, kw = tile.op.reduce_axis
     if not _is_last(conv) and cfg["unroll_kh"].val and not cfg["copy"].val:
-        # Successive products are parts of different sums; in registers, there are the rows of one shift at a time.
+        # Successive products belong to different sums, and registers hold the rows of one shift at a time.
         loops = [kw, vectors, kh, *outer]
     else:
         loops = [kh, *outer, kw, vectors]

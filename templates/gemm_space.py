@@ -28,7 +28,7 @@ ROWS_STAY, COLUMNS_STAY = "yx", "xy"
 _STREAM_ROWS = 8  # with more rows than that, memory is not the limit
 _MOST_TILES = 128  # in a block
 _REUSE = 256  # rows from which on packing B costs next to nothing
-_PAGE = 4096  # bytes, of memory: the places of pages in L2 are random
+_PAGE = 4096  # bytes; L2 is indexed by physical addresses, which are random beyond a page
 
 
 def declare(cfg: pb.TemplateConfig, p: Product) -> None:
@@ -214,9 +214,9 @@ def fetches_panels(p: Product, c: KnobValues) -> bool:
 
 
 def _waits_for_b(p: Product, c: KnobValues) -> bool:
-    """Decide if it matters how fast a B that is not packed ahead comes, and it is read block by block.
+    """Decide if the product waits for a B that is not packed ahead, and reads it block by block.
 
-    For many rows, packing takes little of the time.
+    With many rows, packing takes a small part of the time.
     """
     is_far = p.k * p.n * p.itemsize > p.target.caches.l2
     by_blocks = layout_of(c, p) == DIRECT or (c["order"].val == COLUMNS_STAY and not p.lead)
@@ -229,9 +229,9 @@ def _weights_come_in_time(p: Product, c: pb.Config) -> bool:
 
 
 def _bytes_at_once(p: Product, c: KnobValues) -> int:
-    """Return the bytes of cache for those panels of B that are read for all rows of a block before others.
+    """Return the bytes of cache for the panels of B that are read for all rows of a block before others.
 
-    Parts of rows whose distance is a multiple of a large power of two share cache sets, and take as much as more would.
+    Rows whose distance is a multiple of a large power of two share few sets: parts of them need as much as longer ones.
     """
     tiles: int = 1 if c["order"].val == ROWS_STAY else c["x_tiles"].val
     run = tiles * c["nr"].val * p.itemsize

@@ -237,8 +237,8 @@ def _prefetch(
 
     The pass that takes longest fetches: one that computes slow functions fetches the next row and the lines of the
     output, unless the rows of all stages evict these lines from the closest cache before they are written. Where no
-    pass computes slow functions, the next row is read while this one is written; the hardware sees one stream in blocks
-    of several rows. Lines of short rows are fetched a block ahead: a pass is too short to wait for its own.
+    pass computes slow functions, the next row is read while this one is written; blocks of several rows are one stream
+    to the hardware. Lines of short rows are fetched a block ahead, as a pass over a row is too short to fetch its own.
     """
     fetching, is_around = _fetching_pass(found, loops), _goes_around_caches(cfg, found)
     takes_long, is_block = is_slow(found, fetching), cfg["rows"].val > 1

@@ -66,7 +66,7 @@ def declare(cfg: pb.TemplateConfig, first: Conv, point: Conv) -> None:
 
 
 def prefer(cfg: pb.TemplateConfig, first: Conv) -> None:
-    """Let predictions begin with depthwise parts that read the image in long runs, and each row for several others."""
+    """Let predictions begin with depthwise parts that read the image in long runs (NHWC), or each row once (NCHW)."""
     if first.layout == "NHWC":
         cfg.prefer(lambda c: _goes_along_pixels(c, first))
     else:
@@ -79,7 +79,7 @@ def _goes_along_pixels(c: pb.Config, first: Conv) -> bool:
 
 
 def _has_fast_rows(c: pb.Config, first: Conv) -> bool:
-    """Decide if tiles have some vectors, without masks, and read rows once, from the image as it is."""
+    """Decide if tiles have several whole vectors, and read each row once, from the image itself."""
     width, lanes = c["tile_w"].val, lanes_of_row(c, first)
     if c["copy"].val or not c["unroll_kh"].val or (width < first.out[1] and first.out[1] % width):
         return False
@@ -87,13 +87,13 @@ def _has_fast_rows(c: pb.Config, first: Conv) -> bool:
 
 
 def _row_cost(first: Conv, lanes: int) -> float:
-    """Estimate the time of a row's vectors: half of a wide one takes less only where the core computes halves."""
+    """Estimate the time of a row's vectors; half a wide one takes less time only on cores that compute it in halves."""
     takes_half = lanes < first.lanes and first.target.multiply_adds == 1
     return -(-first.out[1] // lanes) * (HALVES_OF_WIDE / 2 if takes_half else 1.0)
 
 
 def _constrain_depthwise(cfg: pb.TemplateConfig, first: Conv) -> None:
-    """Require whole depthwise tiles in a block, with a stride those of whole rows, and one name for each order."""
+    """Require whole depthwise tiles in a block, whole rows with a stride in NCHW, and one name for each order."""
     cfg.add_constraint(
         lambda c: c["block"].val % c["tile_h"].val == 0,
         reads=("block", "tile_h"),
@@ -110,7 +110,7 @@ def _constrain_depthwise(cfg: pb.TemplateConfig, first: Conv) -> None:
 
 
 def _constrain_rows(cfg: pb.TemplateConfig, first: Conv) -> None:
-    """Exclude depthwise tiles of NCHW that take twice the time of others, where registers hold those of whole rows."""
+    """Exclude slow depthwise tiles of NCHW; where registers hold tiles of whole rows, others take twice the time."""
     blocks = _values(cfg, "block")
     tiles = [tile for tile in depthwise.tiles_of(first) if any(block % tile.height == 0 for block in blocks)]
     if "lanes" in cfg.space.knobs:
@@ -145,7 +145,7 @@ def lanes_along(c: KnobValues, point: Conv) -> str:
 def is_prefetched(first: Conv, point: Conv) -> bool:
     """Decide if the next block's rows of the image are prefetched: where image and result exceed the second cache.
 
-    Rows of NCHW are not one run, so that each line takes divisions.
+    In NCHW these rows are not contiguous, so the address of each line would take divisions.
     """
     return (
         first.layout == "NHWC"
@@ -156,7 +156,7 @@ def is_prefetched(first: Conv, point: Conv) -> bool:
 def has_half_vector(point: Conv) -> bool:
     """Decide if only half of the last vector of output channels is computed: where that takes half the time.
 
-    LLVM moves sums of half a vector to another register in each step, and spills them if a body has several steps.
+    LLVM moves sums of half a vector to another register in each step, and spills them if a loop body has several steps.
     """
     return point.target.multiply_adds == 1 and point.lanes_used < point.vectors * point.lanes
 

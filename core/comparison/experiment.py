@@ -24,7 +24,7 @@ from pegbox.search.protocols import FeatureSource, SearchTask, Tuner
 from pegbox.task.group import TaskGroup
 
 MOST_TRIALS = 1_000_000
-"""The most trials of a run; the report keeps a cost for each."""
+"""The largest number of trials of a run; the report keeps a cost for each trial."""
 
 
 @dataclass(frozen=True)

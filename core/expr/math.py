@@ -50,7 +50,7 @@ nonpositive = _function(
     "nonpositive",
     """Return `x`, a number that the caller knows to be at most 0, or NaN.
 
-    Its exponential takes fewer operations; that of a positive number is undefined.
+    Its exponential is faster to compute; that of a positive number is undefined.
     """,
 )
 floor = _function("floor")

@@ -378,12 +378,12 @@ def test_te_unknown_pragmas_and_values_are_refused() -> None:
     ):
         s[b].pragma(i, "debug_skip_region")
     with pytest.raises(
-        ScheduleError, match=r"pragma\(i, unroll, False\) of B: False says nothing; leave it out instead"
+        ScheduleError, match=r"pragma\(i, unroll, False\) of B: False is not a value of unroll; leave the pragma out"
     ):
         s[b].pragma(i, "unroll", False)
     with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: 'many' is not an int"):
         s[b].pragma(i, "auto_unroll_max_step", "many")
-    with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: -1 is not an int; give int >= 0"):
+    with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: -1 is not an int; give an int >= 0"):
         s[b].pragma(i, "auto_unroll_max_step", -1)
     with pytest.raises(ScheduleError, match="pragma nontemporal: 'all' is not a bool; give True or False"):
         s[b].pragma(i, "nontemporal", "all")
@@ -398,7 +398,7 @@ def test_te_pragmas_that_have_no_values_refuse_them(name: str, value: object) ->
     s = te.create_schedule(b.op)
     with pytest.raises(
         ScheduleError,
-        match=rf"pragma\(i, {name}, .*\) of B: {re.escape(repr(value))} says nothing; leave it out instead",
+        match=rf"pragma\(i, {name}, .*\) of B: {re.escape(repr(value))} is not a value of {name}; leave the value out",
     ):
         s[b].pragma(s[b].op.axis[0], name, value)
     assert not s[b].steps

@@ -74,8 +74,9 @@ def extremum(frame: Frame, op: str, a: Value, b: Value) -> Value:
 def _extremum_or_nan(frame: Frame, op: str, new: Value, old: str) -> str:
     """Emit the extremum of registers, NaN where either is NaN.
 
-    LLVM keeps NaN by a choice, which takes three steps on Intel's processors without masks. There all bits are set
-    instead where the new number is NaN; where the old one is, the machine's extremum gives it as its second operand.
+    LLVM keeps NaN by a select, which takes three micro-operations on Intel's processors without mask registers. There,
+    lanes whose new number is NaN have all bits set instead; if the old one is NaN, it is the second operand of the
+    machine's extremum, which returns that.
     """
     dtype, lanes, number = new.dtype, new.lanes, new.text
     ty, i1 = computing(dtype, lanes), register("bool", lanes)

@@ -1,10 +1,9 @@
-"""Register barriers: places in a loop that no vector register is held across.
+"""Register barriers: places in a loop at which no vector register holds a value.
 
-LLVM computes constants outside of all loops, whatever their bodies hold, and relies on its register allocator to
-compute them again where registers are short. In a loop over two nests, one with constants in its innermost loops and
-one with a register tile, the allocator may keep the constants and spill all sums of the tile. An empty assembly
-statement in front of the tile's nest overwrites all vector registers, so that it computes the constants behind the
-nest again.
+LLVM hoists constants out of all loops, and relies on its register allocator to compute them again where registers are
+scarce. In a loop over two nests, one with constants in its innermost loops and one with a register tile, the allocator
+may keep the constants in registers and spill all sums of the tile. An empty assembly statement in front of the tile's
+nest clobbers all vector registers, so that the constants are computed again after the nest.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def plan(body: Stmt, placement: Placement, target: Target) -> frozenset[Var]:
     """Find the loops that begin with a barrier: nests with a large register tile that read the results of nests beside
     them, inside a loop over all of them.
 
-    Accumulators that go on from one nest to the next are no such results: these nests have no tile of their own.
+    Accumulators carried from one nest to the next do not count: such nests have no tile of their own.
     """
     if target.architecture not in _REGISTERS:
         return frozenset()
@@ -46,7 +45,7 @@ def _loops(stmt: Stmt, tiles: set[Buffer], *, is_repeated: bool) -> Iterator[Var
                 before.append(part)
     if isinstance(stmt, For):
         if stmt.kind not in (ForKind.SERIAL, ForKind.PARALLEL):
-            return  # the vectors of one that is written out stay in registers
+            return  # an unrolled loop keeps its vectors in registers
         is_repeated = is_repeated or stmt.extent > 1
     for child in children(stmt):
         yield from _loops(child, tiles, is_repeated=is_repeated)
@@ -62,7 +61,7 @@ def _reads_results(loop: For, before: list[Stmt]) -> bool:
 
 
 def write(frame: Frame) -> None:
-    """Write the statement that overwrites all vector registers."""
+    """Write the statement that clobbers all vector registers."""
     target = frame.module.target
     prefix = _REGISTERS[target.architecture]
     names = ",".join(f"~{{{prefix}{number}}}" for number in range(target.vector_registers))

@@ -1,4 +1,4 @@
-"""LLVM's feature strings of x86 processors: what `+avx512bw` and `-avx2` switch on and off with them."""
+"""LLVM's feature strings of x86 processors: `+avx512bw` and `-avx2` also switch other features on and off."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _BUILT_ON = {
 
 
 def is_on(feature: str, items: Iterable[str], *, known: bool = False) -> bool:
-    """Decide if a processor has a feature after the words of a feature string, where `known` says if it did before.
+    """Decide if a feature is on after the items of a feature string; `known` is its state before them.
 
-    Later words win.
+    Later items win.
     """
     needed_by_it = _with_bases(feature)
     for item in items:

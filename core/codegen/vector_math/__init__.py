@@ -20,9 +20,9 @@ gate(a, b) = a / (1 + e^-b) and gate2(a, b) = a / (1 + 2^-b) are zero where the 
 where b < -88.72 and b <= -128, in float64 b < -709.78 and b <= -1024. A product with an exact sigmoid differs from this
 zero by less than 2^-128 |a| (2^-1024 |a|).
 
-decay(x) = 2^x and exp_decay(x) = e^x for x <= 0 take fewer operations than exp2 and exp: where they are below 2^-126
-(2^-1022), the result is any number from 0 to that. Above, the errors are those of exp2 and exp; decay has 2 in float32
-with AVX-512.
+decay(x) = 2^x and exp_decay(x) = e^x for x <= 0 take fewer operations than exp2 and exp, and with AVX-512 they compute
+no subnormal powers: below 2^-126 (2^-1022), the result is any number from 0 to that. Above, the errors are those of
+exp2 and exp, except that decay has 2 in float32 with AVX-512.
 
 erf_gate(a, b) = a (1 + erf(b)) has 2 ulp for b >= 0. For b < 0, 1 + erf(b) has few digits: the error is at most
 2^-23 |a|. In float32 with AVX2 or AVX-512 it is a + a erf(b): NaN for infinite a and negative b, and zeros are positive

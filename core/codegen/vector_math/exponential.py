@@ -27,8 +27,8 @@ _COUNT: Final = 16
 """The powers of two between one and two that a permutation of AVX-512 picks from."""
 
 _BELOW_ONE: Final = -64.0
-"""A number x for which 1 + 2^x and 1 + e^x round to one. Powers of smaller ones may be subnormal, which takes time: see
-`_is_normal`."""
+"""An exponent x for which 1 + 2^x and 1 + e^x round to one. Powers with smaller exponents may be subnormal, and then
+slow: see `_is_normal`."""
 
 
 def _exp2_ratio(tail: Sequence[float]) -> list[float]:
@@ -271,7 +271,7 @@ def exp_decay(x: VectorValue) -> VectorValue:
 
 
 def _is_normal(x: VectorValue, of_two: float) -> VectorValue:
-    """Decide where a power with the exponent x is not subnormal, or NaN; 2 is the power of `of_two`.
+    """Decide in which lanes the power with exponent x is normal or NaN; the power with exponent `of_two` is 2.
 
     An instruction with a subnormal result, even one that is rounded to 0, takes an Intel core much longer than others.
     """

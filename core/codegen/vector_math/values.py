@@ -170,7 +170,7 @@ class VectorValue:
         return self.body.register_lanes == 16 and self.body.lanes * BITS[self.element] == 512
 
     def scaled(self, exponent: VectorValue, *, where: VectorValue | None = None) -> VectorValue:
-        """Compute `self * 2^exponent` by one instruction of AVX-512, for whole numbers in any range.
+        """Compute `self * 2^floor(exponent)` by one instruction of AVX-512, for exponents of any size.
 
         Args:
             where: the lanes to compute, as a bool; the others are zero.
@@ -186,7 +186,7 @@ class VectorValue:
         return self._avx512("reduce", bits << 4 | down)
 
     def plus_down(self, other: float) -> VectorValue:
-        """Add, and round down, by one instruction of AVX-512."""
+        """Add a number and round the sum down, by one instruction of AVX-512."""
         ty, symbol = self.body.type(self.element), "@llvm.x86.avx512.add.ps.512"
         self.body.declares.add(f"declare {ty} {symbol}({ty}, {ty}, i32)")
         return self.body.emit(
@@ -198,7 +198,7 @@ class VectorValue:
         return self._avx512("range", self.lift(most), 2)
 
     def _avx512(self, name: str, *more: VectorValue | int, where: VectorValue | None = None) -> VectorValue:
-        """Call an instruction with more operands, in the lanes of a bool or in all, and rounding to nearest."""
+        """Call an instruction with more operands, rounding to nearest, in all lanes or those of a mask."""
         ty, mask, kind = self.body.type(self.element), f"i{self.body.lanes}", "ps" if self.element == "float" else "pd"
         lanes, else_ = "-1", "poison"
         if where is not None:
@@ -212,7 +212,7 @@ class VectorValue:
         return self.body.emit(f"call {ty} {symbol}({operands})", self.element)
 
     def in_whole_register(self, function: Callable[[VectorValue], VectorValue]) -> VectorValue:
-        """Compute a function of a register's lanes, of which some have any value, and return the lanes of this one."""
+        """Apply a function to a whole register that begins with these lanes, and return as many lanes of its result."""
         count = self.body.register_lanes
         whole = Body(count, register_lanes=count)
         whole.lines, whole.declares = self.body.lines, self.body.declares

@@ -64,7 +64,7 @@ def place_prefetches(func: Function) -> Function:
 
 
 def _once(found: Iterable[_Lines], before: list[_Lines]) -> list[_Lines]:
-    """List the lines that were not found before, and add them there: two blocks inside a loop may read the same."""
+    """List the lines that `before` does not include, and add them to it: two blocks in a loop may read the same."""
     start = len(before)
     for lines in found:
         if not any(lines.are_within(other) for other in before):
@@ -171,7 +171,7 @@ class _Lines:
     are_written: bool
 
     def are_within(self, other: _Lines) -> bool:
-        """Decide if the other lines are at least these."""
+        """Decide if the other lines include these."""
         alike = (self.buffer, self.ahead, self.are_written) == (other.buffer, other.ahead, other.are_written)
         hulls = (mine.hull(its) for mine, its in zip(self.box, other.box, strict=True)) if alike else ()
         return alike and all(hull and hull.width == its.width for hull, its in zip(hulls, other.box, strict=True))

@@ -1,4 +1,4 @@
-"""Pass: fill with zeros the ends of an intermediate's rows that are read, but not written.
+"""Pass: store zeros at the ends of an intermediate's rows, where vectors read elements that no statement writes.
 
     b = alloc(float32[9, 10])                     b = alloc(float32[9, 10])
     for y in range(9):                     =>     for ax0 in range(9):
@@ -24,11 +24,11 @@ from pegbox.loops.nodes import Alloc, For, ForKind, Function, Stmt, Store, seq
 from pegbox.loops.visit import loop_ranges, map_children, walk
 
 _MOST = 256
-"""The most elements at the end of a row: those of a register tile, which are written out."""
+"""The largest number of elements to fill in a row; vectors and register tiles read no further."""
 
 
 def fill_row_ends(func: Function) -> Function:
-    """Store zeros where an allocation begins; private buffers are left out, as they are in registers."""
+    """Store zeros at the ends of rows, right after the allocation. Local buffers are skipped: they are in registers."""
     buffers = {s.buffer for s in walk(func.body) if isinstance(s, Alloc) and _may_need_zeros(s.buffer)}
     if not buffers:
         return func
@@ -53,7 +53,7 @@ def _may_need_zeros(buffer: Buffer) -> bool:
 
 
 def _end_of_row(writes: Iterable[Access], reads: Iterable[Access], ranges: Ranges) -> tuple[int, int]:
-    """Return the ends of what is written of a row, and of what is read; equal ends where one is not known."""
+    """Return the first column after all writes to a row, and the one after all reads; equal ones if one is unknown."""
     ends = []
     for group in writes, reads:
         found = hull(_columns(access, ranges) for access in group)

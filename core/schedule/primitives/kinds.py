@@ -264,7 +264,7 @@ def pragma_value(key: str, value: object) -> int | bool:
     if not isinstance(value, int) or (
         value not in (0, 1) if expected is bool else isinstance(value, bool) or value < 0
     ):
-        kind, remedy = ("a bool", "give True or False") if expected is bool else ("an int", "give int >= 0")
+        kind, remedy = ("a bool", "give True or False") if expected is bool else ("an int", "give an int >= 0")
         raise ScheduleError(f"pragma {key}: {value_text(value)} is not {kind}", remedy)
     return bool(value) if expected is bool else value
 

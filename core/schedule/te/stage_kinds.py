@@ -131,7 +131,8 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
         record(stage, ("import_c", code), "import_c", code)
     elif name in (*_KINDS, *_NO_EFFECT):
         if value is not None and not (isinstance(value, int) and value == 1):  # TVM's default is None
-            raise ScheduleError(f"{value_text(value)} says nothing", "leave it out instead")
+            remedy = "leave the pragma out" if value is False else "leave the value out"
+            raise ScheduleError(f"{value_text(value)} is not a value of {name}", remedy)
         if name in _KINDS:
             _set_kind(stage, loop, name)
     elif name in _HINTS:
@@ -197,7 +198,7 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1, *
 
 
 def _offset(value: object, least: int) -> int:
-    """Return the number of iterations ahead. Raises ScheduleError: it is too small or no integer."""
+    """Return the number of iterations ahead. Raises ScheduleError: it is too small, or not an integer."""
     number = integer(value)
     if number is None or number < least:
         raise ScheduleError(
