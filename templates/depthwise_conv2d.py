@@ -131,7 +131,7 @@ def depthwise_shape(
 
 def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Declare the knobs: the tile, the order of tiles, and whether the filter's rows are written out."""
-    found = _tiles(conv)
+    found = tiles_of(conv)
     cfg.define_knob("tile_h", sorted({tile.height for tile in found}))
     cfg.define_knob("tile_w", sorted({tile.width for tile in found}))
     cfg.define_knob("unroll_kh", [True, False] if conv.kernel[0] > 1 else [True])
@@ -156,12 +156,20 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
             reads=(*names, "order"),
             message="an order of loops has one name",
         )
-    taps, body = math.prod(conv.kernel), BODY if _is_last(conv) else _ROWS_BODY
     cfg.add_constraint(
-        lambda c: not c["unroll_kh"].val or taps * sizes.get(tuple(c[name].val for name in names), 0) <= body,
+        lambda c: not c["unroll_kh"].val or is_short(conv, sizes.get(tuple(c[name].val for name in names), 0)),
         reads=(*names, "unroll_kh"),
-        message=f"the innermost body has at most {body} multiply-adds",
+        message=f"the innermost body has at most {_most_steps(conv)} multiply-adds",
     )
+
+
+def is_short(conv: Conv, accumulators: int) -> bool:
+    """Decide if a tile with so many accumulators may write out the rows of the filter."""
+    return math.prod(conv.kernel) * accumulators <= _most_steps(conv)
+
+
+def _most_steps(conv: Conv) -> int:
+    return BODY if _is_last(conv) else _ROWS_BODY
 
 
 def channel_block(conv: Conv) -> int:
@@ -216,7 +224,7 @@ def _room(conv: Conv, vectors: int) -> int:
     return max(conv.target.vector_registers - _OTHERS - conv.kernel[1] * vectors, _FEWEST)
 
 
-def _tiles(conv: Conv) -> frozenset[_Tile]:
+def tiles_of(conv: Conv) -> frozenset[_Tile]:
     """Return the tiles whose accumulators leave registers for taps and elements, and are enough to hide latency."""
     heights = [h for h in (_HEIGHTS if _is_last(conv) else _ROWS) if conv.out[0] % h == 0]
     if _is_last(conv):

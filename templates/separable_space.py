@@ -13,7 +13,7 @@ from pegbox.task import KnobValues
 from pegbox.templates import depthwise_conv2d as depthwise
 from pegbox.templates.conv_choices import CHANNELS, PIXELS
 from pegbox.templates.conv_shape import HALVES_OF_WIDE, PACKED, Conv
-from pegbox.templates.depthwise_rows import lanes_of_row, reads_rows, sums_of_result, vector_sizes
+from pegbox.templates.depthwise_rows import lanes_of_row, reads_rows, sums_of_result
 from pegbox.templates.register_tile import BODY, ROWS, VECTORS, step_cost
 
 PIXELS_OUTSIDE, CHANNELS_OUTSIDE = "po", "op"
@@ -34,7 +34,8 @@ def declare(cfg: pb.TemplateConfig, first: Conv, point: Conv) -> None:
     """Declare the rows of a block, and the register tile of the sums over channels, behind the depthwise knobs."""
     (rows, columns), ways = point.out, [CHANNELS] if point.layout == "NHWC" else [PIXELS, CHANNELS]
     row_bytes = columns * point.c * nbytes(point.dtype)
-    blocks = [b for b in range(1, rows + 1) if rows % b == 0 and (b == 1 or b * row_bytes <= cfg.target.caches.l2)]
+    held, lowest = cfg.target.caches.l2 // row_bytes, min(_values(cfg, "tile_h"))
+    blocks = [b for b in range(1, rows + 1) if rows % b == 0 and (b in (1, lowest) or b <= held)]
     found = {(block, way): _tiles(point, block, way) for block in blocks for way in ways}
     cfg.define_knob("block", blocks)
     if len(ways) > 1:
@@ -110,23 +111,30 @@ def _constrain_depthwise(cfg: pb.TemplateConfig, first: Conv) -> None:
 
 def _constrain_rows(cfg: pb.TemplateConfig, first: Conv) -> None:
     """Exclude slow depthwise tiles of NCHW; where registers hold tiles of whole rows, others take twice the time."""
+    blocks = _values(cfg, "block")
+    tiles = [tile for tile in depthwise.tiles_of(first) if any(block % tile.height == 0 for block in blocks)]
     if "lanes" in cfg.space.knobs:
-        least = min(_row_cost(first, size) for size in vector_sizes(first))
+        least = min(_row_cost(first, tile.lanes) for tile in tiles)
+        tiles = [tile for tile in tiles if _row_cost(first, tile.lanes) <= _NEAR * least]
         cfg.add_constraint(
             lambda c: _row_cost(first, lanes_of_row(c, first)) <= _NEAR * least,
             reads=("lanes",),
             message="vectors of a row take about the least time",
         )
-    widths = [entity.value() for entity in cfg.space.knobs["tile_w"].entities]
-    if all(isinstance(width, int) and width < first.out[1] for width in widths):
+    if max(_values(cfg, "tile_w")) < first.out[1]:
         return
     cfg.add_constraint(lambda c: not c["copy"].val, reads=("copy",), message="the image is read as it is")
-    if sums_of_result(first):
+    whole = [tile for tile in tiles if tile.width >= first.out[1]]
+    if sums_of_result(first) and any(depthwise.is_short(first, tile.accumulators) for tile in whole):
         cfg.add_constraint(
             lambda c: reads_rows(c, first),
             reads=("tile_w", "copy", "unroll_kh"),
             message="every second column is picked from whole rows in registers",
         )
+
+
+def _values(cfg: pb.TemplateConfig, name: str) -> list[int]:
+    return [value for entity in cfg.space.knobs[name].entities if isinstance(value := entity.value(), int)]
 
 
 def lanes_along(c: KnobValues, point: Conv) -> str:

@@ -178,3 +178,22 @@ def test_every_second_column_is_picked_from_whole_rows_where_registers_hold_them
         task = pb.create_task(NAME, (1, 4, 4, columns, 16, 3, 3), kwargs, target=AVX512)
         found = {(c["copy"].val, 2 * c["tile_w"].val >= columns) for c in task.space.iterate()}
         assert (found == {(False, True)}) is is_whole
+
+
+@pytest.mark.parametrize(
+    ("shape", "kwargs", "cpu"),
+    [
+        ((1, 17, 9, 14, 48, 5, 5), {"padding": 2}, "emeraldrapids"),
+        ((1, 1, 83, 16, 24, 7, 7), {"padding": 3}, "emeraldrapids"),
+        ((1, 64, 1, 23, 24, 1, 1), {"stride": 2}, "emeraldrapids"),
+        ((1, 1024, 44, 30, 8, 7, 7), {"stride": 3, "dtype": "float64"}, "emeraldrapids"),
+        ((1, 64, 24, 135, 64, 7, 7), {"stride": 2, "padding": 3, "dtype": "float64"}, "znver4"),
+        ((1, 100_000, 8, 8, 8, 3, 3), {"padding": 1}, "x86-64"),
+    ],
+)
+def test_fast_choices_are_required_only_where_there_are_some(
+    shape: tuple[int, ...], kwargs: dict[str, Any], cpu: str
+) -> None:
+    target = f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu={cpu} -num-cores 1"
+    task = pb.create_task(NAME, shape, {"layout": "NCHW", **kwargs}, target=target)
+    assert next(task.space.iterate(), None) is not None
