@@ -20,7 +20,7 @@ from pegbox.expr.build import add, const, index
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation
-from pegbox.loops.nodes import Alloc, For, ForKind, Function, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Stmt, Store, seq
 from pegbox.loops.visit import loop_ranges, map_children, walk
 
 _MOST = 256
@@ -32,20 +32,30 @@ def fill_row_ends(func: Function) -> Function:
     buffers = {s.buffer for s in walk(func.body) if isinstance(s, Alloc) and _may_need_zeros(s.buffer)}
     if not buffers:
         return func
-    ranges = loop_ranges(func.body)
+    ranges, found = loop_ranges(func.body), accesses(_without_allocations(func.body))
 
-    def go(stmt: Stmt) -> Stmt:
-        new = map_children(stmt, go)
+    def go(stmt: Stmt, depth: int) -> Stmt:
+        new = map_children(stmt, lambda child: go(child, depth + isinstance(stmt, For | If)))
         if not isinstance(new, Alloc) or new.buffer not in buffers:
             return new
-        found = [access for access in accesses(new.body) if access.buffer is new.buffer]
-        first, end = _end_of_row([a for a in found if a.stores], [a for a in found if not a.stores], ranges)
+        inside = [_from(access, depth) for access in found if access.buffer is new.buffer]
+        first, end = _end_of_row([a for a in inside if a.stores], [a for a in inside if not a.stores], ranges)
         end = min(end, new.buffer.shape[-1])
         if not first < end <= first + _MOST:
             return new
         return Alloc(new.buffer, seq(_zeros(new.buffer, first, end), new.body))
 
-    return func.with_body(go(func.body))
+    return func.with_body(go(func.body, 0))
+
+
+def _without_allocations(stmt: Stmt) -> Stmt:
+    new = map_children(stmt, _without_allocations)
+    return new.body if isinstance(new, Alloc) else new
+
+
+def _from(access: Access, depth: int) -> Access:
+    """Leave out the outermost loops and tests of a path."""
+    return access._replace(path=tuple(s for s in access.path if isinstance(s, For | If))[depth:])
 
 
 def _may_need_zeros(buffer: Buffer) -> bool:
