@@ -130,7 +130,7 @@ def depthwise_shape(
 
 
 def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """Declare the knobs: the tile, the order of tiles, and whether the filter's rows are written out."""
+    """Declare the knobs: the tile, the order of tiles, and the unrolling of the filter's rows."""
     found = tiles_of(conv)
     cfg.define_knob("tile_h", sorted({tile.height for tile in found}))
     cfg.define_knob("tile_w", sorted({tile.width for tile in found}))
@@ -164,7 +164,7 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def is_short(conv: Conv, accumulators: int) -> bool:
-    """Decide if a tile with so many accumulators may write out the rows of the filter."""
+    """Decide if a tile with this number of accumulators may write out the rows of the filter."""
     return math.prod(conv.kernel) * accumulators <= _most_steps(conv)
 
 
