@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from lowered_programs import ONE_CORE, VECTORIZED, function, get, loop, put
 
 from pegbox.codegen import ArgSpec, Kernel, build, compile_program, emit, load
 from pegbox.codegen.runtime.arguments import Checker, _by_interface, _fastest
+from pegbox.codegen.runtime.checked_call import Workspace
 from pegbox.errors import ArgumentError
 from pegbox.expr.nodes import Buffer
 
@@ -188,6 +190,15 @@ def test_the_workspace_is_reused_between_calls() -> None:
     kernel._checked(values, out)
     assert [workspace.address for workspace in spare] == [first]
     assert first % 64 == 0
+
+
+def test_a_workspace_begins_with_zeros() -> None:
+    for nbytes in (64, 5000, 1 << 20):
+        for _ in range(10):
+            leftovers = np.full(nbytes + 64, 0x23, np.uint8)
+            del leftovers  # its memory is what the next allocation of this size gets
+            workspace = Workspace(nbytes)
+            assert not any(ctypes.string_at(workspace.address, nbytes))
 
 
 def test_a_flag_that_is_neither_true_nor_false_is_refused() -> None:

@@ -128,18 +128,22 @@ def _refusal(compiled: CompiledProgram) -> Callable[..., NoReturn] | None:
 
 
 class Workspace:
-    """A piece of memory at an aligned address."""
+    """A piece of memory at an aligned address, at first all zeros.
+
+    Kernels compute unused values from elements that no statement writes. Leftovers of other uses of the memory may be
+    subnormal, as integers and pointers are if read as floats: a multiply-add with one may take a hundred times as long.
+    """
 
     __slots__ = ("_memory", "address")
 
     def __init__(self, nbytes: int) -> None:
-        self._memory = aligned_bytes(nbytes)
+        self._memory = aligned_bytes(nbytes, make=np.zeros)
         self.address = address_of_data(self._memory)
 
 
-def aligned_bytes(nbytes: int) -> NDArray[np.uint8]:
-    """Make an array of bytes, not initialized, that begins at a multiple of `ALIGNMENT`."""
-    memory = np.empty(nbytes + ALIGNMENT, dtype=np.uint8)
+def aligned_bytes(nbytes: int, *, make: Callable[..., NDArray[Any]] = np.empty) -> NDArray[np.uint8]:
+    """Make an array of bytes, by default not initialized, that begins at a multiple of `ALIGNMENT`."""
+    memory = make(nbytes + ALIGNMENT, dtype=np.uint8)
     start = -address_of_data(memory) % ALIGNMENT
     return memory[start : start + nbytes]
 

@@ -223,7 +223,7 @@ def c_header(program: Program) -> str:
     ]
     comments = [f" *   {name}: {_described(spec)}" for name, spec in named]
     workspace = (
-        f"at least {program.workspace_bytes} bytes, aligned to 64, one per concurrent call"
+        f"at least {program.workspace_bytes} bytes, aligned to 64, zeros before the first call; one per concurrent call"
         if program.workspace_bytes
         else "not used, may be NULL"
     )
