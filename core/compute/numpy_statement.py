@@ -164,7 +164,7 @@ class StatementWriter:
             return self.halos[key]
         source, pieces = self.storages[halo.source], halo.pieces()
         if pieces is None:
-            raise NoNumpyProgram(f"{halo.source.name} is not read in slices")
+            raise NoNumpyProgram(f"NumPy has no slices of {halo.source.name} in the order in which it is read")
         buffer = self.halos[key] = Buffer(f"{halo.source.name}_halo", halo.shape, halo.source.dtype)
         steps = row_major(halo.shape)
         name = self.allocate(buffer, steps)
