@@ -62,6 +62,7 @@ def test_a_kernel_is_the_same_after_a_pickle(options: dict[str, Any]) -> None:
     assert loaded.source() == kernel.source()
 
 
+@on_this_machine
 def test_a_spawned_process_calls_kernels() -> None:
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
@@ -83,6 +84,7 @@ print(kernel(np.zeros(64, "float32"), out=np.empty(64, "float32")).sum(), "llvml
     assert done.stdout == "128.0 False\n"
 
 
+@on_this_machine
 @pytest.mark.skipif(host.architecture() != "x86_64" or not host.cpu_flags(), reason="needs an x86 processor's flags")
 def test_a_processor_of_the_same_name_with_fewer_instructions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = pickle.dumps(built(apart=True))
@@ -242,6 +244,7 @@ def test_c_functions_go_with_their_kernel() -> None:
     np.testing.assert_array_equal(kernel(VALUES, out=np.empty_like(VALUES)), VALUES * 3)
 
 
+@on_this_machine
 def test_python_functions_stay_in_their_process() -> None:
     a = te.placeholder((64,), name="A")
     b = te.extern((64,), [a], lambda ins, outs: te.call_python(np.copyto, outs[0], ins[0]), name="B")
