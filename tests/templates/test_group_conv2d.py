@@ -174,7 +174,9 @@ def test_half_of_the_last_vector_of_a_group_is_left_out() -> None:
 def test_the_last_tile_of_a_group_has_fewer_vectors(golden: Golden) -> None:
     """Seven vectors are a tile of four and one of three, of whose last one AVX-512 computes half."""
     kwargs = {"weights": "packed"}
-    task = pb.create_task("group_conv2d", (1, 8, 4, 8, 200, 1, 1, 2), kwargs, target="llvm -mcpu=x86-64-v4 -num-cores 1")
+    task = pb.create_task(
+        "group_conv2d", (1, 8, 4, 8, 200, 1, 1, 2), kwargs, target="llvm -mcpu=x86-64-v4 -num-cores 1"
+    )
     configs = task.space.iterate()
     chosen = {"tile_w": 4, "vectors": 4, "order": "cyx"}
     golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
