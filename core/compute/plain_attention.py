@@ -12,7 +12,7 @@ from pegbox.expr.math import exp
 from pegbox.expr.nodes import Expr
 
 LOWEST_SCORE = {"float32": -3e38, "float64": -1e308}
-"""The score of a key that a query does not see, by type; finite, so that differences of two are zero."""
+"""The score of a hidden key, by type; finite, so that the difference of two is zero."""
 
 
 def attention(
@@ -28,11 +28,11 @@ def attention(
 
     Args:
         arrays: Q, K and V, or one array of all, in a layout; a head of K and V may serve several of Q.
-        causal: the last query sees all keys, and each one before it one key fewer.
+        causal: True if the last query sees all keys, and each earlier one sees one key fewer.
         bias: the summand of the scores [batch, heads, queries, keys], broadcast along axes of one element.
 
     Raises:
-        ComputeError: shapes that do not fit.
+        ComputeError: the shapes do not fit.
     """
     p = layout.sizes([array.shape for array in arrays])
     dtype, group = arrays[0].dtype, p.heads // p.kv_heads
@@ -72,8 +72,8 @@ def biased(score: Expr, bias: Tensor | None, at: Sequence[Expr], *, factor: floa
     """Add the bias of a place to a score; a sum below `LOWEST_SCORE` is replaced by it.
 
     Args:
-        bias: broadcast along axes of one element; None for no bias.
-        factor: the factor of the bias, as the score has it already.
+        bias: the bias, broadcast along axes of one element, or None.
+        factor: the factor of the bias, which the score already has.
     """
     if bias is None:
         return score
