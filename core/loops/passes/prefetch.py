@@ -242,6 +242,16 @@ class _Lines:
         place = substitute(self.box[dim].lo.to_expr(), self.ahead)
         return simplify(maximum(minimum(place, index(self.buffer.shape[dim] - 1)), index(0)), ranges)
 
+    def _end_of_line(self, dim: int) -> int:
+        """Return the number of elements by which a prefetch is moved on: all but one of a line, for parts of rows.
+
+        Arrays rarely begin where a line does, so that a part of a row ends inside a line. Its first line is also the
+        last one of the part before it.
+        """
+        step, length = self._steps[dim], self.box[dim].width + 1
+        is_part = dim == len(self.box) - 1 and length < self.buffer.shape[dim] and length % step == 0
+        return step - 1 if is_part else 0
+
     def _prefetch(self, numbers: Sequence[Expr], ranges: Ranges, cache: int, *, are_inside: bool = False) -> Stmt:
         """Prefetch the line that has these numbers along the dimensions, or the last one for those beyond the end."""
         indices: list[Expr] = []
@@ -250,7 +260,7 @@ class _Lines:
             if are_inside:
                 indices.append(simplify(add(self._start(dim, ranges), offset), ranges))
                 continue
-            place = add(substitute(self.box[dim].lo.to_expr(), self.ahead), offset)
+            place = add(substitute(self.box[dim].lo.to_expr(), self.ahead), add(offset, index(self._end_of_line(dim))))
             indices.append(simplify(maximum(minimum(place, index(extent - 1)), index(0)), ranges))
         pointer = Address(self.buffer, tuple(indices), (1,) * len(indices), "r")
         kind = (_WRITE, _FIRST) if self.are_written else (_READ, cache)
