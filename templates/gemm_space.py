@@ -260,9 +260,9 @@ def _stays_in_l2(p: Product, c: pb.Config) -> bool:
     if not is_packed and p.m > (_FEW_ROWS if p.n * p.itemsize >= _PAGE else 2 * _FEW_ROWS):
         return False
     if not rows_stay:
-        return _B_PARTS * (block if is_packed else _bytes_at_once(p, c)) <= l2
+        return bool(_B_PARTS * (block if is_packed else _bytes_at_once(p, c)) <= l2)
     if is_packed:
-        return 0 < 2 * c["panel"].val * streamed_size <= l2 and 2 * block <= l2
+        return bool(0 < 2 * c["panel"].val * streamed_size <= l2 and 2 * block <= l2)
     return is_one_block(p, c) and _B_PARTS * _bytes_at_once(p, c) <= l2 and 2 * block <= l2
 
 
