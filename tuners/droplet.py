@@ -1,11 +1,11 @@
 """Droplet search: coordinate descent with a statistical test.
 
 Canesche, Rosário, Borin and Quintão Pereira, "The Droplet Search Algorithm for Kernel Scheduling" (ACM Transactions on
-Architecture and Code Optimization 21, 2024). Its premise is that steps of one coordinate at a time, each of which makes
-the kernel faster, lead from a start to good configurations. As in the paper, a step must be significantly faster, and
-the search looks ahead in a successful direction. But descents start at the best of a few random configurations, and if
-no step helps, pairs of steps are tried and then another descent begins, so that the search ends only when the space is
-exhausted.
+Architecture and Code Optimization 21, 2024). Their premise is that good configurations are reached from a start by
+steps of one coordinate at a time, each of which makes the kernel faster. As in the paper, a step has to be
+significantly faster, and the search looks ahead in the direction that helped. But descents start at the
+best of a few random configurations, and where no step helps, pairs of steps are tried and then another descent begins,
+so that the search ends only when the space does.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from pegbox.tuners.rows import Digits, rows_of
 from pegbox.tuners.visited_set import VisitedSet
 
 MOST = 8
-"""The largest number of values of a knob without order to try at once."""
+"""The most values of a knob without order that are tried in one go."""
 
 NEAREST = 4
-"""The number of closest values to try if values have more than one coordinate (such as the factors of a split)."""
+"""The number of closest values, where values have more than one coordinate (the factors of a split, say)."""
 
 PADDING = 16
-"""The number of neighbours to request from the space if it excludes most steps; some of them are equal."""
+"""The number of neighbours that the space is asked for where it excludes most steps; some of them are the same."""
 
 LONGEST, SHRINKING, SHORTEST = 0.125, 4.0, 1e-5
 """The first step on the line of a range, as a share of it; the factor by which it shrinks; and the shortest."""
 
 TABLE_LIMIT = 2048
-"""The largest number of a knob's values with tabulated distances; beyond it, the space provides neighbours."""
+"""The most values of a knob whose distances are tabulated; for more, the space is asked for neighbours."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A row of digits and its cost: the median, and every repeat (none for a failed trial)."""
+    """A row of digits and its cost: the median, and every repeat (none of a failed trial)."""
 
     row: Digits
     cost: float
@@ -49,18 +49,19 @@ class Measurement:
 
 
 class DropletTuner(BaseTuner):
-    """A tuner that descends from a start, one knob at a time, as long as a step is significantly faster.
+    """Goes down from a start, one knob at a time, as long as a step is significantly faster.
 
-    A descent begins at the best of `starts` random configurations, earlier trials included. Then the neighbours of the
-    place are measured: for each knob, a step up and a step down. It moves to the fastest of these if that is faster at
-    the level `pvalue`, by Welch's t-test on the logarithms of the repeats; without repeats, being faster is enough. Up
-    to `reach` further steps in the same direction are tried along with the next neighbours. If no neighbour is better,
-    `plane` pairs of steps are measured, and then the next descent begins. On the line of a range, steps begin long;
-    before the next descent they shrink, as in a pattern search: Hooke and Jeeves, "Direct Search" (JACM 8, 1961).
+    A descent begins at the best of `starts` random configurations, earlier trials included. Then the neighbours of its
+    place are measured: each knob a step up and a step down. It moves to the fastest of these if that is faster at the
+    level `pvalue`, by Welch's t-test on the logarithms of the repeats; without repeats, being
+    faster is enough. Up to `reach` further steps in the same direction are tried along with the next neighbours. Where
+    no neighbour is better, `plane` pairs of steps are measured, and after them the next descent begins. On the line of
+    a range steps begin long; before the next descent they shrink, as in a pattern search: Hooke and Jeeves, "Direct
+    Search" (JACM 8, 1961).
     """
 
     batch_size = 8
-    """The batch size, small because a step is made as soon as one is found."""
+    """A step is made as soon as one is found, so small batches waste less."""
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class DropletTuner(BaseTuner):
         ]
 
     def _move(self) -> None:
-        """Move to the fastest new trial, if it is better, and drop the rows waiting near the old place."""
+        """Move to the fastest new trial, if it is better; the rows waiting near the old place are dropped."""
         if self._centre is None:
             return
         best = min(self._arrived, key=lambda measured: measured.cost, default=self._centre)
@@ -134,7 +135,7 @@ class DropletTuner(BaseTuner):
 
 
 def faster(one: Measurement, other: Measurement, pvalue: float) -> bool:
-    """Decide if `one` is faster than `other`; with repeats of both, the difference must be significant."""
+    """Decide if `one` is faster than `other`, and with repeats of both: whether that is unlikely to be chance."""
     if not one.cost < other.cost:
         return False
     if min(len(one.repeats), len(other.repeats)) < 2:
@@ -158,9 +159,9 @@ class Steps:
     """The neighbours of a configuration in a space.
 
     A knob whose values are numbers has two: up and down; in a range they are a share of its line away, which `shrink`
-    shortens. A knob whose values have several coordinates has the closest ones, and one without order has all its
-    values. Rows that the space excludes are left out; if that is most of them, as in a list of recorded trials, the
-    space's own neighbours are added.
+    shortens. One whose values have several coordinates has the closest,
+    and one without order all of its values. Rows that the space excludes are left out; where that is most of them, as
+    in a space that is a list of recorded trials, neighbours that the space itself knows are added.
     """
 
     def __init__(self, space: ConfigSpace) -> None:
@@ -174,7 +175,7 @@ class Steps:
                 self._orders[column] = order, np.argsort(order).astype(np.int64)
 
     def shrink(self) -> bool:
-        """Shorten the steps on lines; if they were the shortest, make them long again and return False."""
+        """Shorten the steps on lines; false where they were the shortest, and begin long again."""
         self._step /= SHRINKING
         if self._lines and self._step >= SHORTEST:
             return True
@@ -182,12 +183,12 @@ class Steps:
         return False
 
     def line(self, row: Digits, rng: np.random.Generator) -> Digits:
-        """Return the valid configurations one step of one knob away from `row` (knobs,), in random order."""
+        """Valid configurations one step of one knob away from `row` (knobs,), in random order."""
         moved = [_with(row, column, digit) for column in range(len(row)) for digit in self._next(row, column, rng)]
         return self._usable(row, moved, rng, hops=1)
 
     def plane(self, row: Digits, n: int, rng: np.random.Generator) -> Digits:
-        """Choose about `n` random valid configurations one step of each of two knobs away."""
+        """About `n` valid configurations that are a step of each of two knobs away, chosen at random."""
         steps = [(column, digit) for column in range(len(row)) for digit in self._next(row, column, rng)]
         moved: list[Digits] = []
         for _ in range(2 * n if steps else 0):
@@ -197,7 +198,7 @@ class Steps:
         return self._usable(row, moved, rng, hops=2)[:n]
 
     def ahead(self, before: Digits, now: Digits, reach: int) -> Digits:
-        """Return the valid configurations up to `reach` steps further in the direction from `before` to `now`."""
+        """Valid configurations up to `reach` steps further in the direction from `before` to `now`."""
         found: list[Digits] = []
         for count in range(1, reach + 1):
             row = now.copy()
@@ -213,7 +214,7 @@ class Steps:
         return self._valid(now, found)
 
     def _next(self, row: Digits, column: int, rng: np.random.Generator) -> list[int]:
-        """Return the digits one step away from a knob's; none if the knob does not exist."""
+        """Digits one step away from that of a knob; none if the knob does not exist."""
         structure, digit = self._space.structure, int(row[column])
         length = structure.lengths[column]
         if length < 2 or not structure.active(row.reshape(1, -1))[0, column]:

@@ -1,4 +1,4 @@
-"""The built-in tuners, cost models and allocations, by name; each is imported on first use."""
+"""The built-in tuners, cost models and allocations, by name; each is imported when it is first asked for."""
 
 from __future__ import annotations
 

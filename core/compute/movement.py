@@ -1,4 +1,4 @@
-"""Tensors with the elements of another one in a different shape or order."""
+"""Tensors that hold the elements of another one in another shape or order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of similar classes, whose rows are evaluated together by one plan per group."""
+"""Groups of similar classes, whose rows are evaluated together, by one plan for each group."""
 
 from __future__ import annotations
 
@@ -12,26 +12,22 @@ from pegbox.features.graph import Evaluation, Floats, NumberGraph
 from pegbox.space.digits import Digits
 
 GROUP_CLASSES, GROUP_QUESTIONS = 32, 5
-"""The largest number of classes in a group, and the number of last questions in which their paths may differ.
-
-In a large group, rows compute more unneeded numbers; small groups take more calls.
-"""
+"""The most classes of a group, and the number of last questions in which their paths may differ. In a large group, rows
+compute more numbers that they do not need; small groups take more calls."""
 
 ROWS = 512
-"""The number of rows evaluated together, few enough for their numbers to stay in cache."""
+"""The rows that are evaluated together: few enough for their numbers to stay in cache."""
 
 FEW = ROWS
-"""The largest number of rows that get a plan for their classes alone.
-
-Making it takes less time than extending a kept one, and a search asks for rows of new classes nearly each time.
-"""
+"""The most rows that get a plan for their classes alone. Making it takes less time than extending one that is kept: a
+search asks for rows of new classes nearly each time."""
 
 
 class ClassPlan:
     """A plan for all numbers of a few classes."""
 
     def __init__(self, graph: NumberGraph, classes: Sequence[Leaf]) -> None:
-        nothing = (graph.constant(0),) * WIDTH  # for classes that the template refuses
+        nothing = (graph.constant(0),) * WIDTH  # if the template refuses
         nodes = np.array([leaf.nodes or nothing for leaf in classes], dtype=np.intp)
         self._plan = Evaluation(graph, nodes.ravel())
         self._places = self._plan.place[nodes]
@@ -44,7 +40,7 @@ class ClassPlan:
 
 
 class ClassGroup:
-    """A few similar classes, which share most nodes, with one kept plan."""
+    """A few similar classes, which share most nodes, with one plan that is kept."""
 
     def __init__(self, first: Leaf) -> None:
         self.members = [first]
@@ -76,7 +72,7 @@ class ClassGroups:
     def __init__(self, graph: NumberGraph) -> None:
         self._graph = graph
         self._groups: list[ClassGroup] = []
-        self._home = np.empty((0, 2), dtype=np.intp)  # by class: the number of its group, and its place there
+        self._home = np.empty((0, 2), dtype=np.intp)  # by class: the number of its group, its place in it
 
     def numbers(self, leaves: Sequence[Leaf], digits: Digits, classes: Rows) -> Floats:
         """Compute numbers of shape (WIDTH, rows) from digits of shape (knobs, rows)."""

@@ -1,4 +1,4 @@
-"""Slow updates in memory, `x[i] += ...` by vectors: flaws of programs that a model of their loops does not see."""
+"""Slow updates in memory, `x[i] += ...` by vectors: faults of programs that a model of their loops does not see."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pegbox.loops.visit import walk
 def has_masked_update(program: Function, vector_bytes: int) -> bool:
     """Check if a lowered program updates an intermediate in memory, `x[i] += ...`, by vectors under a mask.
 
-    In each iteration of a reduction, a load must wait until the preceding masked store has reached the cache: such
+    A load has to wait until the masked store before it has reached the cache, in each iteration of a reduction: such
     programs have about a tenth of the speed of others. Intermediates whose scope is local are kept in registers, unless
     their rows end inside a vector.
     """
@@ -36,8 +36,8 @@ def has_masked_update(program: Function, vector_bytes: int) -> bool:
 def has_narrow_update(program: Function, vector_bytes: int) -> bool:
     """Check if a lowered program updates less than half a vector at a time in long rows of an array in memory.
 
-    Half vectors may be the best if rows are short. Narrower ones leave most of the machine idle. In registers, they may
-    be the columns of a tile.
+    Half vectors may be the best, where rows end soon. Narrower ones leave most of the machine idle. In registers they
+    may be the columns of a tile.
     """
     return any(
         loop.extent * nbytes(store.buffer.dtype) * 2
@@ -63,6 +63,6 @@ def _is_update(store: Store) -> bool:
 
 
 def _ends_inside(buffer: Buffer, vector_bytes: int) -> bool:
-    """Check if a row of the buffer is longer than a vector, but not a multiple of it."""
+    """Check if a row of the buffer is longer than a vector, and no multiple of it."""
     row = buffer.shape[-1] * nbytes(buffer.dtype) if buffer.shape else 0
     return row > vector_bytes and row % vector_bytes != 0

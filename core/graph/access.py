@@ -1,4 +1,4 @@
-"""`NodeAccess`: the number and order of a node's reads of elements."""
+"""`NodeAccess`: how often, and in which order, a node's computation reads elements."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pegbox.graph import kind
 from pegbox.graph.graph import Node, Value
 
 _REUSE = 1.5
-"""The number of reads of an element from which a reduction's inputs should be computed beforehand."""
+"""The reads of an element from which on a reduction is better given what is computed already."""
 
 
 class NodeAccess:
-    """Answers about a node's computation, each computed once."""
+    """Answers about a node's computation, each found once."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -23,27 +23,27 @@ class NodeAccess:
 
     @cached_property
     def is_opaque(self) -> bool:
-        """True if there are scans or statements, whose accesses are unknown."""
+        """Are there scans or statements, whose accesses no one knows?"""
         return any(type(op) is not ComputeOp for op in self._ops)
 
     @cached_property
     def is_view(self) -> bool:
-        """True if the node only gives its input another shape."""
+        """Does the node give its input another shape alone?"""
         return kind.is_view(self.node)
 
     @cached_property
     def is_pointwise(self) -> bool:
-        """True if each element depends only on those at the same place."""
+        """Does each element depend on those at the same place alone?"""
         return kind.is_pointwise(self.node)
 
     @cached_property
     def has_reduction(self) -> bool:
-        """True if a reduction computes an element."""
+        """Is an element computed by a reduction?"""
         return any(op.reduce is not None for op in self._ops)
 
     @cached_property
     def has_reuse(self) -> bool:
-        """True if a reduction reads elements several times, as a convolution does."""
+        """Does a reduction read elements several times, as a convolution does?"""
         return any(
             _points(op, own) > _REUSE * math.prod(buffer.shape)
             for op in self._ops if op.reduce is not None for buffer, own in self._loads[op].items()
@@ -55,9 +55,9 @@ class NodeAccess:
         return sum(_points(op, self._loads[op].get(buffer, [])) for op in self._ops) / math.prod(value.shape)
 
     def rows(self, value: Value) -> int:
-        """Count the leading axes along which each row of the outputs depends only on the same row of an input.
+        """Count the leading axes for each index of which the outputs depend on the same row of an input alone.
 
-        Other inputs are ignored.
+        Other inputs do not count.
         """
         followed = {self._buffer(value)}
         rank = len(value.shape)
@@ -70,7 +70,7 @@ class NodeAccess:
 
     @cached_property
     def _loads(self) -> dict[ComputeOp, dict[Buffer, list[Load]]]:
-        """The loads of each operation by buffer."""
+        """The loads of each operation by their buffers."""
         return {op: _loads(op) for op in self._ops}
 
     def _buffer(self, value: Value) -> Buffer:
@@ -85,12 +85,12 @@ def _loads(op: ComputeOp) -> dict[Buffer, list[Load]]:
 
 
 def _points(op: ComputeOp, own: list[Load]) -> int:
-    """Count the distinct places at which an operation reads one buffer."""
+    """Return the number of an operation's reads of one buffer, of which those at one place are one."""
     return len({str(load) for load in own}) * math.prod(axis.extent for axis in op.loop_axes)
 
 
 def _common_axes(op: ComputeOp, load: Load) -> int:
-    """Count the leading indices of a load that are the operation's leading axes, with equal extents."""
+    """Count the leading indices of a load that are the leading axes of the operation, as long as these."""
     pairs = zip(load.indices, op.axis, load.buffer.shape, strict=False)
     differing = (n for n, (index, axis, extent) in enumerate(pairs) if index is not axis or extent != axis.extent)
     return next(differing, min(len(load.indices), len(op.axis)))

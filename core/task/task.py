@@ -46,14 +46,13 @@ if TYPE_CHECKING:
 
 
 class Task:
-    """A tunable operator: a search explores `task.space`, and `task.lower(config)` makes the program of one of its
-    points.
+    """`task.space` is searched; `task.lower(config)` makes the program of one point of it.
 
     Attributes:
         name: the template's name.
         args, kwargs: the arguments of the template.
         target: where the program runs.
-        workload: (name, arguments by name), JSON-able: tasks of one workload compute the same thing.
+        workload: (name, arguments by name), JSON-able: two tasks of one workload compute the same.
         given_accuracy: the accuracy that the user asked for; None for the default.
     """
 
@@ -90,10 +89,10 @@ class Task:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint that records carry, SHA-256, of the space and, for a generated space, of its template's
+        """The fingerprint that records carry, SHA-256: that of the space and, for a generated space, of its template's
         steps.
 
-        Equal knobs are not enough there: another computation or other rules may have made them.
+        Knobs that happen to be equal are not enough there: another computation or other rules may have made them.
         """
         if self._source is None:
             return self.space.fingerprint
@@ -109,23 +108,23 @@ class Task:
 
     @cached_property
     def base(self) -> Task:
-        """The task without an epilogue, which has the same space."""
+        """The task itself, or that of its template without an epilogue: of the same space."""
         template = self.template.base
         return self if template is self.template else self.over(template)
 
     @cached_property
     def code(self) -> str:
-        """The fingerprint of the template's code, empty if a generator made it: see `task.code_fingerprint`."""
+        """Fingerprint of the template's code, empty where a generator made it: see `task.code.code_fingerprint`."""
         return self.template.code
 
     @cached_property
     def ref(self) -> str:
-        """The place where a user finds the template or its workload: "my_ops.py:conv", or empty."""
+        """The place where a user finds the template, or its workload: "my_ops.py:conv", or empty."""
         return self.template.ref
 
     @cached_property
     def flop(self) -> float:
-        """The arithmetic operations of one call: those of `cfg.add_flop`, else those of the computation."""
+        """Arithmetic operations of one call: those of `cfg.add_flop`, else those of the computation."""
         return count_flop(self.outputs) if self._declared_flop is None else self._declared_flop
 
     @property
@@ -133,13 +132,13 @@ class Task:
         """The largest error that kernels may have, relative to the largest magnitude of an output.
 
         It is the one that the user asked for, or the default, `16 * eps * max(4, sqrt(K))` for K products in an
-        element; 0 if all outputs are integers, which must be exact.
+        element; 0 where all outputs are integers, which must be exact.
         """
         return self.default_accuracy if self.given_accuracy is None else self.given_accuracy
 
     @cached_property
     def default_accuracy(self) -> float:
-        """The accuracy of the task if the user gives none."""
+        """The accuracy of the task where the user asks for none."""
         outputs = self.outputs
         elements = sum(math.prod(each.shape) for each in outputs)
         return default_accuracy([each.dtype for each in outputs], flop=self.flop, elements=elements)
@@ -161,7 +160,7 @@ class Task:
 
     @property
     def numpy(self) -> NumpyProgram | None:
-        """The same computation as a person would write it in NumPy; None if NumPy cannot express it plainly."""
+        """The same computation as a person would write it in NumPy; None where NumPy has no plain words for it."""
         return None if isinstance(self._numpy, str) else self._numpy
 
     @property
@@ -186,12 +185,12 @@ class Task:
 
     @property
     def compute_dag(self) -> ComputeDAG:
-        """The computation, one line for each operation, with its amount of arithmetic."""
+        """The computation: a line for each operation, and its amount of arithmetic."""
         return ComputeDAG(self._tensors)
 
     @property
     def bytes_moved(self) -> float:
-        """The number of bytes that one call moves at least: each of its arguments once."""
+        """Bytes that one call moves at least: each of its arguments once."""
         return bytes_of(self._tensors)
 
     @property
@@ -201,9 +200,9 @@ class Task:
 
     @property
     def plain_tensors(self) -> tuple[Tensor, ...]:
-        """The kernel's arguments in call order, with the outputs of `cfg.define_plain` if the template calls it.
+        """The kernel's arguments in call order, with the outputs of `cfg.define_plain` where the template has it.
 
-        They are computed without the copies and layouts of the template's schedule.
+        These are computed without the copies and layouts of the template's schedule.
         """
         if not callable(self._plain):
             return self._tensors
@@ -216,11 +215,11 @@ class Task:
 
     @property
     def has_indirect_reads(self) -> bool:
-        """True if values of inputs are indices: random ones may be invalid."""
+        """True where values of inputs are indices: random ones may be wrong."""
         return has_indirect_reads([t.op for t in self._tensors])
 
     def arguments(self) -> tuple[ArgSpec, ...]:
-        """The name, shape, dtype and direction of each argument, in call order."""
+        """Name, shape, dtype and direction of each argument, in call order."""
         return tuple(
             ArgSpec(t.name, t.shape, t.dtype, is_output=not isinstance(t.op, PlaceholderOp)) for t in self._tensors
         )
@@ -230,8 +229,8 @@ class Task:
 
         Args:
             wide: compute `plain_tensors` with all floats in float64, and round the outputs to their types. Without the
-                copies of a schedule, this takes a fraction of the time, and it reveals a template that does not compute
-                its operator.
+                copies of a schedule, this takes a fraction of the time, and it reveals a template that computes
+                something else than its operator.
         """
         from pegbox.compute.reference import evaluate  # NumPy is needed only here
 
@@ -244,14 +243,14 @@ class Task:
         try:
             outputs = [t for t in tensors if not isinstance(t.op, PlaceholderOp)]
             return evaluate(outputs, dict(zip(given, inputs, strict=True)), wide=wide)
-        except ComputeError as error:  # the fault of the computation, which the task's function made
+        except ComputeError as error:  # of the computation, which its function has made
             error.source = error.source or definition_of(self.template.function)
             raise
 
     def instantiate(self, config: GivenConfig) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
-        """Apply the template to one configuration: return a TE or `tir` schedule, for further steps, and the arguments.
+        """Apply the template to one configuration: returns a TE or a `tir` schedule, to go on with, and the arguments.
 
-        Here and below, a configuration may also be given as its index, `result.best`, a record, or the values of all
+        Here and below a configuration may be given as its index, too, as `result.best`, a record, or the values of all
         knobs by name.
 
         Raises:
@@ -272,7 +271,7 @@ class Task:
             return made
         try:
             return replay(made, tensors, self.symbol)
-        except ScheduleError as error:  # unless a call of the template raised it
+        except ScheduleError as error:  # where no call of the template's asked for it
             error.source = error.source or definition_of(self.template.function)
             raise
 
@@ -281,7 +280,7 @@ class Task:
         return replace(lower_function(self.schedule(config).func), name=self.symbol)
 
     def lower(self, config: GivenConfig) -> Program:
-        """Return the LLVM assembly of one configuration, with everything needed to compile and call it."""
+        """Return the LLVM assembly of one configuration, with all that compiling and calling it needs."""
         from pegbox.codegen.emitter.emit import emit  # kept out of `import pegbox`
 
         return emit(self.lowered(config), self.target)
@@ -292,10 +291,10 @@ class Task:
         return f"{sch.trace}\n\n{sch.func}"
 
     def schedule_code(self, config: GivenConfig) -> str:
-        """Return the computation and one configuration's schedule as te code, if a generator made the space.
+        """Return the computation and one configuration's schedule as te code, where a generator made the space.
 
         Raises:
-            TemplateError: a person wrote the template, so read its code; or the generator writes no code.
+            TemplateError: a person wrote the template: its code is there; or the generator writes none.
         """
         write = getattr(self.template, "schedule_code", None)
         if write is None:
@@ -311,7 +310,7 @@ class Task:
         return str(self.lowered(config))
 
     def with_epilogue(self, epilogue: GivenEpilogue) -> Task:
-        """Return a task whose kernels also compute an epilogue, in the loops that store the output.
+        """Return a task whose kernels also compute what follows the output, in the loops that store it.
 
         Its space is this task's. Further inputs come after the template's own.
 
@@ -320,7 +319,7 @@ class Task:
                 from the same element (a bias, a residual and an activation), or [further inputs..., output].
 
         Raises:
-            TemplateError: the computation is not pointwise, or the template has several outputs or no TE schedule.
+            TemplateError: the computation is not pointwise, the template has several outputs, or no TE schedule.
         """
         check_callable("epilogue", epilogue, "a function of the template's output that returns a tensor")
         return self.over(epilogue_template(self.template, self._tensors, epilogue))
@@ -334,7 +333,7 @@ class Task:
 
         Raises:
             UnknownName, ArgumentError: there is no such implementation, or it does not fit the task.
-            PluginError: an implementation's arguments differ from the task's.
+            PluginError: one takes other arguments than the task.
         """
         return implementations_of(self, names)
 
@@ -361,7 +360,7 @@ class Task:
         return run_template(self.template, cfg, self.args, self.kwargs)
 
     def _check_numpy(self) -> None:
-        """Raise `TemplateError` before the search for NumPy code that is not Python, or has unknown names."""
+        """Raise `TemplateError` for NumPy code that is not Python, or has unknown names: not after the search only."""
         try:
             assert self._numpy
         except TemplateError as error:
@@ -389,9 +388,8 @@ def create_task(
     outputs.
 
     Args:
-        target: where the kernels run; by default the target of the `with pegbox.Target(...):` block around the call, or
-            this machine.
-        space: the generator of the space, if `template` is a workload, which is a computation alone: the name of a
+        target: where it runs; by default that of the `with pegbox.Target(...):` block around the call, or this machine.
+        space: the generator of the space, where `template` is a workload, which is a computation alone: the name of a
             space generator, such as "sketch" or "sketch:rules=ansor", or the generator itself.
         epilogue: a pointwise computation that follows the template's output: see `Task.with_epilogue`.
         accuracy: the largest error of an element, relative to the largest magnitude of its output; less accurate
@@ -399,9 +397,9 @@ def create_task(
 
     Raises:
         UnknownName, PluginError, TemplateError: the template is not found or does not take the arguments.
-        ArgumentError: `args` is not a list, or `kwargs` not a mapping, or the space generator lacks an option, or an
-            argument of the template is given among those of this function.
-        TargetError: the target is malformed.
+        ArgumentError: `args` is not a list, or `kwargs` not a mapping, or the space generator lacks such an option, or
+            an argument of the template is given with those of this function.
+        TargetError: a malformed target.
     """
     if misplaced:
         first, own = next(iter(misplaced)), ("args", "kwargs", "target", "space", "epilogue", "accuracy")

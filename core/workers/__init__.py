@@ -1,4 +1,4 @@
-"""Worker processes that run jobs: starting, checked channels, watching, killing, and pools."""
+"""The processes that run jobs: started, spoken to over checked channels, watched, killed, and pooled."""
 
 from __future__ import annotations
 

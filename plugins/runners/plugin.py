@@ -1,4 +1,4 @@
-"""The built-in runners, registered like any plugin's."""
+"""The built-in runners, registered as any plugin registers its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rule `LaneSums`: the lanes of vectors reduce for neighbouring points of the output."""
+"""The rule `LaneSums`: lanes of vectors reduce for neighbouring points of the output at once."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from pegbox.plugins.sketch.state import State, spatial_and_reduce
 
 
 class LaneSums:
-    """A rule by which a reduction without reuse, over axes other than its input's last, handles several neighbours at
-    once.
+    """A reduction without reuse, over other axes than the last of its input, is done for some neighbours at once.
 
-    The last axis is split, and its inner part moves inside the reduce loops, as in pooling with channels last. Ansor
-    leaves such a stage unchanged, with the reduce loops innermost, which prevents vectors.
+    The last axis is split, and its inner part moves inside the reduce loops, as in pooling with channels last.
+    Ansor leaves such a stage as it is, with the reduce loops innermost, where no vectors fit.
     """
 
     def __init__(self, max_innermost_factor: int = 64) -> None:

@@ -1,1 +1,1 @@
-"""The measuring machine: its cores, its memory, and the other programs on it."""
+"""This machine while it measures: its cores, its memory, and the other programs on it."""

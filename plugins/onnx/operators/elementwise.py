@@ -1,4 +1,4 @@
-"""Operators that compute each element from one element of each broadcast input."""
+"""Operators that compute each element from one element of each input, which are broadcast."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pegbox.plugins.onnx.operators.computed import computed
 Function = Callable[..., Any]
 
 _AT_ONCE = 32
-"""The largest number of operands of one expression."""
+"""The most operands of one expression."""
 
 
 def _plain(kind: str, function: Function) -> None:
