@@ -72,6 +72,9 @@ _FEWEST_LINES = 4
 _FEW_PRODUCTS = 16
 """The products of a result up to which its store takes a large part of the time."""
 
+_SETS = 64
+"""The sets of the closest cache: a line may be in those that its address modulo so many lines gives."""
+
 _OTHERS = 2
 """The registers for elements of the input."""
 
@@ -110,6 +113,8 @@ def depthwise_conv2d(
     declare(cfg, conv)
     if _may_prefetch(conv):
         _declare_prefetch(cfg, conv)
+    elif _reads_column_by_column(conv):
+        cfg.prefer(lambda c: c["order"].val == CHANNELS_OUTSIDE and c["vectors"].val == 1)
     threads.declare(cfg, flop)
     stages = compute(cfg, conv, data, weight)
     s = te.create_schedule(stages.out.op)
@@ -190,8 +195,12 @@ def _may_prefetch(conv: Conv) -> bool:
     A store of a whole line spans two, and waits for both of them if the closest cache does not have them. With more
     products or elements of the input for each result, other work hides that.
     """
-    is_line = conv.lanes * nbytes(conv.dtype) >= LINE
-    return _is_last(conv) and is_line and conv.stride == (1, 1) and math.prod(conv.kernel) <= _FEW_PRODUCTS
+    return _has_whole_lines(conv) and conv.stride == (1, 1) and math.prod(conv.kernel) <= _FEW_PRODUCTS
+
+
+def _has_whole_lines(conv: Conv) -> bool:
+    """Decide if vectors run along channels, and have the size of a line."""
+    return _is_last(conv) and conv.lanes * nbytes(conv.dtype) >= LINE
 
 
 def _declare_prefetch(cfg: pb.TemplateConfig, conv: Conv) -> None:
@@ -210,6 +219,18 @@ def _declare_prefetch(cfg: pb.TemplateConfig, conv: Conv) -> None:
     cfg.prefer(lambda c: c["prefetch"].val == prefers)
 
 
+def _reads_column_by_column(conv: Conv) -> bool:
+    """Decide if predictions begin with one vector of channels after the other, as large filters read rows many times.
+
+    The second cache holds the arrays, and the closest one the rows of a vector, but not those of all channels. Where
+    pixels are a power of two apart, they share few sets of it.
+    """
+    pixel = conv.c * nbytes(conv.dtype)
+    least = max(1, math.gcd(pixel, _SETS * LINE) // LINE)
+    is_large = math.prod(conv.kernel) > _FEW_PRODUCTS and _bytes(conv) <= conv.target.caches.l2
+    return _has_whole_lines(conv) and is_large and least <= _held_vectors(conv) < conv.vectors
+
+
 def _bytes(conv: Conv) -> int:
     """Count the bytes of the input and the result."""
     return (math.prod(conv.data_shape) + math.prod(conv.out_shape)) * nbytes(conv.dtype)
@@ -226,9 +247,13 @@ def channel_block(conv: Conv) -> int:
     size = conv.lanes * nbytes(conv.dtype)
     if _bytes(conv) > conv.target.caches.l2:
         return 0
-    most = conv.target.caches.l1 // 2 // (conv.size[1] * size * (conv.reach[0] + 2))
-    block = max((count for count in range(1, most + 1) if conv.vectors % count == 0), default=0)
+    block = max((count for count in range(1, _held_vectors(conv) + 1) if conv.vectors % count == 0), default=0)
     return block if block < conv.vectors and block * size >= _FEWEST_LINES * LINE else 0
+
+
+def _held_vectors(conv: Conv) -> int:
+    """Return the vectors of channels of which half of the closest cache holds the rows for a row of results."""
+    return conv.target.caches.l1 // 2 // (conv.size[1] * conv.lanes * nbytes(conv.dtype) * (conv.reach[0] + 2))
 
 
 def _orders(conv: Conv, tiles: Iterable[_Tile]) -> tuple[str, ...]:

@@ -236,6 +236,26 @@ def test_predictions_prefetch_where_stores_wait(size: tuple[int, int, int], pref
     assert next(predicted_configs(task))["prefetch"].val == prefers
 
 
+@pytest.mark.parametrize(
+    ("size", "stride", "is_outside"),
+    [
+        ((72, 56, 56), 2, True),
+        ((88, 28, 28), 2, True),
+        ((120, 28, 28), 1, True),
+        ((128, 56, 56), 2, False),  # a column's lines share an eighth of the closest cache
+        ((144, 80, 80), 2, False),  # the second cache does not hold the arrays
+        ((24, 12, 12), 1, False),  # the closest cache holds the rows of all channels
+    ],
+)
+def test_predictions_for_large_filters_go_down_one_vector_of_channels(
+    size: tuple[int, int, int], stride: int, is_outside: bool
+) -> None:
+    kwargs = {"padding": 2, "stride": stride, "layout": "NHWC"}
+    task = pb.create_task("depthwise_conv2d", (1, *size, 5, 5), kwargs, target=WIDE)
+    first = next(predicted_configs(task))
+    assert ((first["order"].val, first["vectors"].val) == ("cyx", 1)) == is_outside
+
+
 def test_results_of_few_pixels_have_tiles_of_several_vectors() -> None:
     """The closest cache holds 5 of 25 vectors, which tiles of a single pixel, with 4 vectors, do not divide."""
     target = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=48,2048,5120"
