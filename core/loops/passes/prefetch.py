@@ -205,21 +205,27 @@ class _Lines:
 
     def shared(self, loops: Sequence[For], ranges: Ranges) -> Stmt:
         """Make the prefetches of an iteration of the loops, which all together prefetch each line."""
-        total, turns = prod(self._counts), prod(loop.extent for loop in loops)
+        inside = self._lines_inside(ranges)
+        counts, column = self._counts, None
+        if inside is None and 1 < loops[0].extent <= counts[-1]:  # its iteration finds lines of a row without divisions
+            each = -(-counts[-1] // loops[0].extent)
+            column, counts, loops = mul(loops[0].var, index(each)), [*counts[:-1], each], loops[1:]
+        total, turns = prod(counts), prod(loop.extent for loop in loops)
         each, line = -(-total // turns), Var("line")
         number: Expr = index(0)
         for loop in loops:
             number = add(mul(number, index(loop.extent)), loop.var)
         if each > 1:
             number = add(mul(number, index(each)), line)
-        inside = self._lines_inside(ranges)
         last = index(total - 1) if inside is None else simplify(minimum(inside, index(total)) - 1, ranges)
         if not isinstance(last, Const) or turns * each > last.integer + 1:
             number = minimum(number, last)
         numbers: list[Expr] = []
-        for count in reversed(self._counts):
+        for count in reversed(counts):
             numbers.append(floormod(number, index(count)))
             number = floordiv(number, index(count))
+        if column is not None:
+            numbers[0] = minimum(add(column, numbers[0]), index(self._counts[-1] - 1))
         body = self._prefetch(numbers[::-1], {**ranges, line: (0, each - 1)}, _SECOND, are_inside=inside is not None)
         return For(line, each, body, ForKind.UNROLLED) if each > 1 else body
 
