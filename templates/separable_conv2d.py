@@ -212,6 +212,8 @@ def _along_pixels(cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factor
     write_out(s[out], ql, [oi, qv])
     blocks = s[out].fuse(n, yo)
     _place(cfg, s, out, blocks, pixels)
+    if cfg["block"].val > 1:
+        s[pixels].storage_align(s[pixels].op.axis[1], 2 * lanes, lanes if columns % (2 * lanes) else 0)
     s[sums].compute_at(s[out], loops[-1])
     n, o, q = s[sums].op.axis
     qv, ql = s[sums].split(q, factor=lanes)
