@@ -84,13 +84,14 @@ def _extent(buffer: Buffer, dim: int, uses: Sequence[tuple[Access, Relaxation]],
     whole = Linear({}, 0), buffer.shape[dim]
     hull: SymbolicInterval | None = None
     wanted = buffer.shape[dim] - 1  # the last index that has to have room
+    may_grow = grow and not any(_runs_on(use.region.box, dim, whole[1]) for use, _ in uses)
     for use, relax in uses:
         first_index, count = use.region.box[dim]
         found = interval(first_index, relax, count)
-        if found is None or _runs_on(use.region.box, dim, whole[1]):
+        if found is None:
             return whole
         # Where a test may be dropped, there must be room for the elements that it kept out.
-        if grow and found.lo.is_const and any(s.guard for s in use.tests):
+        if may_grow and found.lo.is_const and any(s.guard for s in use.tests):
             wanted = max(wanted, found.lo.const + found.width)
         hull = found if hull is None else hull.hull(found)
         if hull is None:
