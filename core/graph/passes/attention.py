@@ -11,7 +11,7 @@ import numpy as np
 
 from pegbox.compute.head_layout import PARTS, AttentionSizes, HeadLayout
 from pegbox.compute.movement import flat_index
-from pegbox.compute.plain_attention import LOWEST_SCORE
+from pegbox.compute.plain_attention import HIGHEST_SCORE
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.nodes import Binary, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear, simplify
@@ -146,7 +146,7 @@ def _match(graph: Graph, node: Node) -> _Match | None:
     (x,), (weights,) = node.inputs, node.outputs
     rank = len(x.shape)
     last = graph.sole_consumer(weights)
-    if last is None or not is_product(last) or last.inputs[0] is not weights or x.dtype not in LOWEST_SCORE:
+    if last is None or not is_product(last) or last.inputs[0] is not weights or x.dtype not in HIGHEST_SCORE:
         return None
     scores = scores_of(graph, x) if node.attributes.get("axis") in (-1, rank - 1) and rank in (3, 4) else None
     if scores is None:

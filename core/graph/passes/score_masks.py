@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pegbox.compute.ops import compute as computed
-from pegbox.compute.plain_attention import LOWEST_SCORE
+from pegbox.compute.plain_attention import HIGHEST_SCORE
 from pegbox.compute.tensor import Tensor
 from pegbox.expr.build import const
 from pegbox.expr.nodes import Const, Expr, Select, Var
@@ -51,7 +51,7 @@ def score_masks(graph: Graph) -> Graph:
 def _masked(graph: Graph, node: Node) -> Sequence[Node] | None:
     """Write a choice between the scores and a very low number as a sum of the scores and a mask."""
     (out,) = node.outputs
-    if graph.sole_consumer(out) is None or out.dtype not in LOWEST_SCORE or not is_pointwise(node):
+    if graph.sole_consumer(out) is None or out.dtype not in HIGHEST_SCORE or not is_pointwise(node):
         return None
     elements = [Var(f"p{place}", value.dtype) for place, value in enumerate(node.inputs)]
     (chosen,) = pointwise_values(node, elements)
