@@ -15,7 +15,7 @@ from pegbox.templates import depthwise_conv2d as depthwise
 from pegbox.templates.conv_choices import CHANNELS, PIXELS
 from pegbox.templates.conv_shape import HALVES_OF_WIDE, PACKED, Conv
 from pegbox.templates.depthwise_rows import lanes_of_row, reads_rows, sums_of_result
-from pegbox.templates.register_tile import BODY, ROWS, VECTORS, step_cost
+from pegbox.templates.register_tile import BODY, ROWS, VECTORS, WIDE_BITS, step_cost
 
 PIXELS_OUTSIDE, CHANNELS_OUTSIDE = "po", "op"
 """Values of `order_tiles`: the outer loop over the register tiles of a block."""
@@ -34,8 +34,11 @@ _NEARER = 1.05
 _FAR = 2.0
 """The half cycles for a vector of pixels that the closest cache does not hold: channels are too far apart to be fetched
 ahead."""
-_TURN = 12.0
-"""The half cycles in which a vector of channels is transposed and stored, as pieces of rows."""
+_TURN = 3.0
+"""The half cycles for each step of the transposition of a wide vector of channels, with its share of loads and stores.
+
+Narrower vectors take half of them: cores shuffle two at a time.
+"""
 
 
 def declare(cfg: pb.TemplateConfig, first: Conv, point: Conv) -> None:
@@ -214,7 +217,8 @@ def _costs(point: Conv, block: int, way: str) -> dict[tuple[int, ...], float]:
         columns, vectors = point.out[1], point.vectors
         # A transposed tile stores the pixels of each row together: at least half a vector of them.
         narrowest = 1 if point.layout == "NHWC" else min(point.lanes // 2, columns)
-        turns = 0.0 if point.layout == "NHWC" else _TURN * columns * vectors
+        turn = _TURN * math.log2(point.lanes) * (1.0 if point.target.vector_bits >= WIDE_BITS else 0.5)
+        turns = 0.0 if point.layout == "NHWC" else turn * columns * vectors
         return {
             (h, w, v): _cost(columns, w, vectors, v, rows=h) / h * point.c + turns
             for h, w, v in itertools.product(_HEIGHTS, ROWS, VECTORS)
