@@ -147,7 +147,11 @@ def _has_whole_tiles(block: int, height: int, rows: int) -> bool:
 def _constrain_rows(cfg: pb.TemplateConfig, first: Conv) -> None:
     """Exclude slow depthwise tiles of NCHW; where registers hold tiles of whole rows, others take twice the time."""
     blocks = _values(cfg, "block")
-    tiles = [tile for tile in depthwise.tiles_of(first) if any(_has_whole_tiles(block, tile.height, first.out[0]) for block in blocks)]
+    tiles = [
+        tile
+        for tile in depthwise.tiles_of(first)
+        if any(_has_whole_tiles(block, tile.height, first.out[0]) for block in blocks)
+    ]
     if "lanes" in cfg.space.knobs:
         least = min(_row_cost(first, tile.lanes) for tile in tiles)
         tiles = [tile for tile in tiles if _row_cost(first, tile.lanes) <= _NEAR * least]
