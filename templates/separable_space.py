@@ -46,14 +46,15 @@ def declare(cfg: pb.TemplateConfig, first: Conv, point: Conv) -> None:
     (rows, columns), ways = point.out, [CHANNELS] if point.layout == "NHWC" else [PIXELS, CHANNELS]
     row_bytes = columns * point.c * nbytes(point.dtype)
     held, lowest = cfg.target.caches.l2 // row_bytes, min(_values(cfg, "tile_h"))
-    blocks = [b for b in range(1, rows + 1) if rows % b == 0 and (b in (1, lowest) or b <= held)]
+    least = lowest if rows % lowest == 0 else rows
+    blocks = [b for b in range(1, rows + 1) if rows % b == 0 and (b in (1, least) or b <= held)]
     rivals = {block: [block] for block in blocks}
     if point.layout == "NCHW":
         heights = _values(cfg, "tile_h")
         blocks = [block for block in blocks if any(_has_whole_tiles(block, height, rows) for height in heights)]
         rivals = dict.fromkeys(blocks, blocks)
-        least = _least_cost(point, blocks, ways)
-        ways = [way for way in ways if _least_cost(point, blocks, [way]) <= _NEARER * least]
+        cost = _least_cost(point, blocks, ways)
+        ways = [way for way in ways if _least_cost(point, blocks, [way]) <= _NEARER * cost]
     found = {
         (block, way): tiles
         for block, way in itertools.product(blocks, ways)

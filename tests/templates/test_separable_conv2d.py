@@ -216,6 +216,7 @@ def test_every_second_column_is_picked_from_whole_rows_where_registers_hold_them
         ((1, 1024, 44, 30, 8, 7, 7), {"stride": 3, "dtype": "float64"}, "emeraldrapids"),
         ((1, 64, 24, 135, 64, 7, 7), {"stride": 2, "padding": 3, "dtype": "float64"}, "znver4"),
         ((1, 100_000, 8, 8, 8, 3, 3), {"padding": 1}, "x86-64"),
+        ((1, 4096, 19, 19, 8, 3, 3), {"padding": 1}, "emeraldrapids"),
     ],
 )
 def test_fast_choices_are_required_only_where_there_are_some(
