@@ -160,6 +160,7 @@ def _schedule_tiles(
     cv, lanes = stage.split(ci, factor=p.lanes)
     stage.reorder(io, co, ii, cv, lanes)
     write_out(stage, lanes, (cv,))
+    stage.pragma(io, "loop_partition_hint")  # the last block of rows has fewer tiles
     return io, co
 
 

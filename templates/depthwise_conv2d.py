@@ -5,7 +5,8 @@ is `tile_h` rows by `tile_w` pixels of the result, by `vectors` vectors of chann
 several results of a tile need are loaded once.
 
 - NHWC: vectors run along the channels. Nothing is copied: the filter's rows and columns that lie in the border are left
-  out, for which loops are cut there (`where`).
+  out, for which loops are cut there (`where`). While a tile is computed, lines of the next pixels' results may be
+  prefetched (`prefetch`).
 - NCHW: vectors run along a row (`depthwise_rows`).
 """
 
@@ -46,6 +47,9 @@ _BLOCKED = ("cycx", "cyxc")
 """The orders of the loops over tiles of NHWC, outermost first: rows, pixels of a row, channels. Where channels come
 twice, blocks of them are outermost, and the channels of a block further inside."""
 
+_PIXEL_BY_PIXEL = (STRIP, "cyxc")
+"""The orders in which tiles with the same pixels follow each other."""
+
 _FIELDS = {"tile_h": "height", "tile_w": "width", "vectors": "vectors", "lanes": "lanes"}
 _HEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8)
 _ROWS = (*_HEIGHTS, 10, 12, 14, 16)
@@ -59,8 +63,17 @@ _VECTORS = (1, 2, 3, 4, 6, 8)
 _FEWEST = 4
 """The fewest accumulators of a tile; those of the next tile are under way at the same time."""
 
+_MOST_OF_CACHE = 0.7
+"""The share of the second cache from which on stores wait for lines, as measured on an Emerald Rapids."""
+
 _FEWEST_LINES = 4
 """The fewest lines of a pixel that are read together."""
+
+_FEW_PRODUCTS = 16
+"""The products of a result up to which its store takes a large part of the time."""
+
+_SETS = 64
+"""The sets of the closest cache: a line may be in those that its address modulo so many lines gives."""
 
 _OTHERS = 2
 """The registers for elements of the input."""
@@ -98,6 +111,10 @@ def depthwise_conv2d(
     cfg.add_flop(flop)
     cfg.define_plain(lambda: [plain(conv, data, weight)])
     declare(cfg, conv)
+    if _may_prefetch(conv):
+        _declare_prefetch(cfg, conv)
+    elif _reads_column_by_column(conv):
+        cfg.prefer(lambda c: c["order"].val == CHANNELS_OUTSIDE and c["vectors"].val == 1)
     threads.declare(cfg, flop)
     stages = compute(cfg, conv, data, weight)
     s = te.create_schedule(stages.out.op)
@@ -172,6 +189,53 @@ def _most_steps(conv: Conv) -> int:
     return BODY if _is_last(conv) else _ROWS_BODY
 
 
+def _may_prefetch(conv: Conv) -> bool:
+    """Decide if the lines of the result may be prefetched: NHWC, where nearly all stores span lines unless aligned.
+
+    A store of a whole line spans two, and waits for both of them if the closest cache does not have them. With more
+    products or elements of the input for each result, other work hides that.
+    """
+    return _has_whole_lines(conv) and conv.stride == (1, 1) and math.prod(conv.kernel) <= _FEW_PRODUCTS
+
+
+def _has_whole_lines(conv: Conv) -> bool:
+    """Decide if vectors run along channels, and have the size of a line."""
+    return _is_last(conv) and conv.lanes * nbytes(conv.dtype) >= LINE
+
+
+def _declare_prefetch(cfg: pb.TemplateConfig, conv: Conv) -> None:
+    """Declare the knob, and let predictions begin with prefetches where pixels do not begin at lines.
+
+    Arrays that nearly fill the second cache are prefetched, too. Other results are stored a little faster without it if
+    they begin at lines, as those of models do.
+    """
+    cfg.define_knob("prefetch", [False, True])
+    cfg.add_constraint(
+        lambda c: not c["prefetch"].val or (c["order"].val in _PIXEL_BY_PIXEL and c["tile_w"].val < conv.out[1]),
+        reads=("order", "tile_w", "prefetch"),
+        message="lines of the next pixels are prefetched where all channels of a pixel follow each other",
+    )
+    prefers = conv.c % conv.lanes != 0 or _bytes(conv) > _MOST_OF_CACHE * conv.target.caches.l2
+    cfg.prefer(lambda c: c["prefetch"].val == prefers)
+
+
+def _reads_column_by_column(conv: Conv) -> bool:
+    """Decide if predictions begin with one vector of channels after the other, as large filters read rows many times.
+
+    The second cache holds the arrays, and the closest one the rows of a vector, but not those of all channels. Where
+    pixels are a power of two apart, they share few sets of it.
+    """
+    pixel = conv.c * nbytes(conv.dtype)
+    least = max(1, math.gcd(pixel, _SETS * LINE) // LINE)
+    is_large = math.prod(conv.kernel) > _FEW_PRODUCTS and _bytes(conv) <= conv.target.caches.l2
+    return _has_whole_lines(conv) and is_large and least <= _held_vectors(conv) < conv.vectors
+
+
+def _bytes(conv: Conv) -> int:
+    """Count the bytes of the input and the result."""
+    return (math.prod(conv.data_shape) + math.prod(conv.out_shape)) * nbytes(conv.dtype)
+
+
 def channel_block(conv: Conv) -> int:
     """Return the vectors of a block of channels whose rows for a row of results fit half of the closest cache.
 
@@ -181,11 +245,15 @@ def channel_block(conv: Conv) -> int:
     fewer than `_FEWEST_LINES` lines of a pixel.
     """
     size = conv.lanes * nbytes(conv.dtype)
-    if (math.prod(conv.data_shape) + math.prod(conv.out_shape)) * nbytes(conv.dtype) > conv.target.caches.l2:
+    if _bytes(conv) > conv.target.caches.l2:
         return 0
-    most = conv.target.caches.l1 // 2 // (conv.size[1] * size * (conv.reach[0] + 2))
-    block = max((count for count in range(1, most + 1) if conv.vectors % count == 0), default=0)
+    block = max((count for count in range(1, _held_vectors(conv) + 1) if conv.vectors % count == 0), default=0)
     return block if block < conv.vectors and block * size >= _FEWEST_LINES * LINE else 0
+
+
+def _held_vectors(conv: Conv) -> int:
+    """Return the vectors of channels of which half of the closest cache holds the rows for a row of results."""
+    return conv.target.caches.l1 // 2 // (conv.size[1] * conv.lanes * nbytes(conv.dtype) * (conv.reach[0] + 2))
 
 
 def _orders(conv: Conv, tiles: Iterable[_Tile]) -> tuple[str, ...]:
@@ -314,4 +382,6 @@ def _channel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stage
     loops = [*blocks, *(by_name[letter] for letter in order)]
     out.reorder(n, *loops, yi, xi, cv, cl)
     write_out(out, cl, (yi, xi, cv))
+    if "prefetch" in cfg.space.knobs and cfg["prefetch"].val:
+        out.prefetch(stages.out, xt, among=s[stages.tile].op.reduce_axis[0])
     return Loops(out.fuse(n, loops[0]), loops[-1])

@@ -246,6 +246,14 @@ def test_weights_are_kept_for_further_tiles_of_columns(block: int) -> None:
         np.testing.assert_allclose(o, softmax_product(q, k, v), atol=1e-5)
 
 
+def test_the_last_block_of_rows_has_no_tiles_beyond_them() -> None:
+    """Nine rows are left of 24: a tile of six and one of three, without tests of rows."""
+    task = pb.create_task("attention", args=(1, 1, 33, 40, 16), target=AVX2)
+    shown = task.show_ir(_config(task, mr=6, vectors=2, columns=2, tiles=4, block=0))
+    assert "if i2.inner.outer" not in shown
+    assert "O[0, 0, i2.inner.inner_2 + 30," in shown
+
+
 def test_no_buffer_holds_the_scores_of_all_keys() -> None:
     task = pb.create_task("attention", args=(1, 1, 512, 4096, 64), target=AVX2)
     buffers = pb.lower(*task.instantiate(_config(task, block=128, mr=6, vectors=2, tiles=2))).allocations
