@@ -326,6 +326,8 @@ def _room(conv: Conv, vectors: int) -> int:
 def tiles_of(conv: Conv) -> frozenset[_Tile]:
     """Return the tiles whose accumulators leave registers for taps and elements, and are enough to hide latency."""
     heights = [h for h in (_HEIGHTS if _is_last(conv) else _ROWS) if conv.out[0] % h == 0]
+    if not _is_last(conv) and (max(heights) == 1 or max(heights) * -(-conv.out[1] // conv.lanes) < _FEWEST):
+        heights = [h for h in _ROWS if h <= conv.out[0]]  # the last tile of an image has fewer rows
     if _is_last(conv):
         widths = [w for w in _WIDTHS if w <= conv.out[1]]
         vectors = [v for v in _VECTORS if v == 1 or (v - 1) * conv.lanes < conv.c]
