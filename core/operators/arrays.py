@@ -32,7 +32,7 @@ def as_array(where: str, value: Any) -> Array:
     """
     array = value if isinstance(value, np.ndarray) else _from_other(where, value)
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):  # loads numpy.ma
-        raise ArgumentError(f"{where} is a masked array, and kernels know no masks; fill it: a.filled(0)")
+        raise ArgumentError(f"{where} is a masked array, and kernels do not support masks; fill it: a.filled(0)")
     if dtype_name(array.dtype) not in dtypes.BITS:
         wanted = {"M": "int64", "m": "int64", "f": "float64"}.get(array.dtype.kind, "float32")
         raise ArgumentError(
