@@ -221,9 +221,9 @@ def test_an_image_says_what_it_lacks() -> None:
     compiled = compile_program(emit(doubled(), Target.host(num_cores=1)))
     loaded = Image(compiled.object_code, {"clock_gettime": 1})
     assert loaded.address(compiled.name) != loaded.address(f"{compiled.name}__timed")
-    with pytest.raises(ValueError, match="it has no nothing"):
+    with pytest.raises(ValueError, match="it has no symbol nothing"):
         loaded.address("nothing")
-    with pytest.raises(CompileError, match=r"another: the object code cannot be loaded: it has no another"):
+    with pytest.raises(CompileError, match=r"another: the object code cannot be loaded: it has no symbol another"):
         load(compiled._replace(name="another"))
 
 

@@ -87,8 +87,8 @@ class CheckedCall:
         if [len(inputs), len(outputs)] != [len(specs) for specs in wanted]:
             order, results = (", ".join(map(str, specs)) for specs in wanted)
             raise ArgumentError(
-                f"{name}(..., out=) takes {len(wanted[0])} arrays ({order}) and {len(wanted[1])} in out ({results}); "
-                f"got {len(inputs)} and {len(outputs)}"
+                f"{name}(..., out=) takes {len(wanted[0])} arrays ({order}), and {len(wanted[1])} in out ({results}); "
+                f"got {len(inputs)}, and {len(outputs)} in out"
             )
         remaining = iter(inputs), iter(outputs)
         return [next(remaining[spec.is_output]) for spec in args]
