@@ -67,7 +67,7 @@ The last bits of a sum, which depend on the number of threads, must not change p
 
 
 MOST_SIGMAS, FAR = 30.0, 1e4
-"""The largest number of standard deviations by which a mean counts as below a target, and of a mean above it by formula.
+"""The largest number of standard deviations by which a mean counts as below a target, or above one by formula.
 
 Beyond the second number, the share of an improvement comes from a series, because the formula cancels there.
 """
