@@ -62,7 +62,7 @@ def emitted(task: Task, config: Config) -> Program:
 
 @lru_cache(1000)
 def sampled(task: Task, count: int, seed: int) -> list[Config]:
-    """Distinct valid configurations, the same ones in every run."""
+    """Sample distinct valid configurations, the same ones in every run."""
     return [task.space.config(row) for row in task.space.sample(count, np.random.default_rng(seed))]
 
 
@@ -87,7 +87,7 @@ class TemplateContract:
             yield create_task(self.template, args=args, target=self.target)
 
     def sampled(self, task: Task, seed: int = 0) -> list[Config]:
-        """Distinct valid configurations, the same ones in every run."""
+        """Sample distinct valid configurations, the same ones in every run."""
         return list(sampled(task, self.configs, seed))
 
     def runnable(self, task: Task) -> Iterator[Config]:

@@ -36,7 +36,7 @@ class KnobInputs:
         self.groups: Groups = np.array(groups, dtype=np.intp)
 
     def __call__(self, rows: Digits) -> Floats:
-        """Shape (n, len(groups))."""
+        """Return the columns for rows, shape (n, len(groups))."""
         active = self._structure.active(rows)
         places = np.where(active, rows + 1, 0)
         parts = [np.empty((len(rows), 0))]
@@ -84,7 +84,7 @@ class ProgramInputs:
         self._scale = features.std(axis=0)[self._columns] * np.sqrt(members)
 
     def __call__(self, rows: Digits) -> Floats:
-        """Shape (n, len(groups))."""
+        """Return the columns for rows, shape (n, len(groups))."""
         columns = self._features(rows)[:, self._columns]
         return np.asarray((columns - self._middle) / self._scale, dtype=np.float64)
 
