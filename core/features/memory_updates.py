@@ -40,8 +40,8 @@ def has_masked_update(program: Function, vector_bytes: int) -> bool:
 def has_narrow_update(program: Function, vector_bytes: int) -> bool:
     """Check if a lowered program updates less than half a vector at a time in long rows of an array in memory.
 
-    Half vectors may be the best if rows are short. Narrower ones leave most of the machine idle, unless they are the ends
-    of long rows. In registers, they may be the columns of a tile.
+    Half vectors may be the best if rows are short. Narrower ones leave most of the machine idle, unless they are the
+    ends of long rows. In registers, they may be the columns of a tile.
     """
     narrow, whole = Counter[Buffer](), Counter[Buffer]()
     for loop, store, runs in _vector_updates(program.body):
