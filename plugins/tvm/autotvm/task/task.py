@@ -87,7 +87,7 @@ def get_config() -> Knobs:
 
 
 def template(task_name: str | Callable[..., Any], func: Callable[..., Any] | None = None) -> Any:
-    """Decorator: make a function a template under a name; without one, as before TVM 0.7, under its own.
+    """Decorate a function to make it a template under a name; without one, as before TVM 0.7, under its own.
 
     The template is called with its arguments alone; `pegbox.create_task` takes it, too.
 
