@@ -82,7 +82,7 @@ def _warn_once(message: str) -> None:
 
 
 def get_config() -> Knobs:
-    """Return the configuration of the template that runs; it declares the knobs where the space is made."""
+    """Return the configuration of the template that runs; it declares the knobs while the space is made."""
     return _running.get() or _fallback(pegbox.Target.default())
 
 
@@ -155,7 +155,7 @@ class Task:
 
 
 def create(task_name: object, args: Sequence[Any], target: TargetLike | None = None) -> Task:
-    """Make a task from a template or its name. Raises what `pegbox.create_task` does."""
+    """Make a task from a template or its name. Raises the errors of `pegbox.create_task`."""
     name = task_name.name if isinstance(task_name, AutotvmTemplate) else task_name
     if not isinstance(name, str):
         raise TemplateError(f"{name!r} is not a template; decorate it with @autotvm.template('name')")
