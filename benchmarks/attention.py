@@ -8,8 +8,8 @@
 A row is batch, heads, queries, keys, width of a head, key heads (0: as many as heads) and 1 for a causal mask. The
 rivals are torch's `scaled_dot_product_attention` and, without a mask and groups, ONNX Runtime's `MultiHeadAttention`,
 each with one thread, and left out where it is not installed. Results are compared before anything is timed. Then all
-take turns, pinned to one core; the output shows medians, the ratio to the best rival, and the share of the multiply-add
-peak, in which exponentials do not count.
+take turns, pinned to one core; the output shows medians, the ratio to the best rival, its limit, which multiply-adds
+alone would have at their peak, and the share of that peak, in which exponentials do not count.
 
 If the vectors of --target are narrower than the machine's, environment variables limit torch and its libraries to those
 vectors (`matmul_rivals.limits`). ONNX Runtime cannot be limited and is left out.
@@ -76,6 +76,7 @@ def measured(row: str, options: argparse.Namespace) -> dict[str, str]:
         "as a call": f"{ns['call'] / 1e3:.1f}",
         **{f"{name} µs": f"{ns[name] / 1e3:.1f}" if name in ns else "-" for name in ("torch", "ORT")},
         "ratio": f"{best / ns['ours']:.2f}",
+        "limit": f"{best * ns['peak'] / task.flop:.2f}",
         "GFLOP/s": f"{task.flop / ns['ours']:.1f}",
         "of peak": share_of_peak(task.flop / ns["ours"], ns["peak"]),
         "config": str(config),

@@ -9,7 +9,8 @@ need O(n²) memory", 2021; Dao et al., "FlashAttention", NeurIPS 2022):
     keep = s exp(m - m') / s'    take = exp(top - m') / s'    O' = O keep + (P · V) take
 
 The recurrence is a `te.scan` over the blocks, the output an ordered reduction of the maps O -> O keep + part. Scores
-are multiplied by log2(e) together with their scale, and exponentials are powers of two, which take fewer operations.
+without a bias are multiplied by log2(e) together with their scale; exponentials are powers of two, which take fewer
+operations.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def attention(
     its shape is `n_k` behind those axes of batch, heads and queries which `bias` names, as "HN".
 
     Each of the `kv_heads` (`heads` by default) serves the same number of query heads. With `causal`, the last query
-    sees all keys and each one before it one key less, so there are at least as many keys as queries. The default of
-    `scale` is 1/√d.
+    sees all keys and each one before it one key less, so there are at least as many keys as queries. A query whose keys
+    are all hidden by a bias of -inf gets zeros. The default of `scale` is 1/√d.
     The types are float32 and float64: sums of exponentials in narrower ones are not accurate.
 
     Raises:

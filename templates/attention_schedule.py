@@ -42,7 +42,7 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
         s[of.scaled].compute_at(s[of.out], block)
         _lanes(s[of.scaled], s[of.scaled].op.axis[-1], p.lanes, p.d)
     within = row if blocks.streams(p) else t
-    for tensor in (of.scores, of.tops, of.top):
+    for tensor in (of.scores, of.tops, of.top, *([] if of.base is of.top else [of.base])):
         s[tensor].compute_at(tiled, t)
     for tensor in (of.weight, *([] if of.kept is None else [of.kept]), of.totals, of.total, of.take):
         s[tensor].compute_at(tiled, within)
@@ -58,6 +58,8 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
             tiled.prefetch(of.values, t, 0, among=steps)
     for tensor in (of.top, of.total):
         s[tensor].vectorize(s[tensor].op.reduce_axis[0])
+    if of.base is not of.top:
+        s[of.base].merge(s[of.base].op.axis[-1], s[of.top], s[of.top].op.axis[-1])
     by_keys = _schedule_weights(p, blocks, s, of)
     together = blocks.mr if blocks.streams(p) else p.lanes
     if blocks.rows >= together > 1:
@@ -158,6 +160,7 @@ def _schedule_tiles(
     cv, lanes = stage.split(ci, factor=p.lanes)
     stage.reorder(io, co, ii, cv, lanes)
     write_out(stage, lanes, (cv,))
+    stage.pragma(io, "loop_partition_hint")  # the last block of rows has fewer tiles
     return io, co
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pegbox import te
 from pegbox.checks import check_flag, check_float, check_int
 from pegbox.codegen import Target, lanes_of
-from pegbox.compute import LOWEST_SCORE, AttentionSizes, HeadLayout
+from pegbox.compute import HIGHEST_SCORE, AttentionSizes, HeadLayout
 from pegbox.errors import ComputeError, TemplateError
 from pegbox.expr import nbytes
 from pegbox.templates.array_size import check_array_sizes
@@ -43,11 +43,6 @@ class Attention(AttentionSizes):
     @property
     def itemsize(self) -> int:
         return nbytes(self.dtype)
-
-    @property
-    def lowest(self) -> float:
-        """The score of a key that a query does not see; finite, so that differences of two are zero."""
-        return LOWEST_SCORE[self.dtype]
 
     @property
     def group(self) -> int:
@@ -130,9 +125,9 @@ def attention_of(
     given |= {"kv_heads": heads if kv_heads is None else kv_heads, "d_v": d if d_v is None else d_v}
     sizes = {name: check_int(f"attention: {name}", value, error=TemplateError) for name, value in given.items()}
     causal = check_flag("attention: causal", causal, error=TemplateError)
-    if dtype not in LOWEST_SCORE:
+    if dtype not in HIGHEST_SCORE:
         raise TemplateError(
-            f"attention: dtype={dtype!r}: sums of exponentials need {' or '.join(LOWEST_SCORE)}; cast the inputs"
+            f"attention: dtype={dtype!r}: sums of exponentials need {' or '.join(HIGHEST_SCORE)}; cast the inputs"
         )
     if sizes["heads"] % sizes["kv_heads"]:
         raise TemplateError(f"attention: kv_heads={kv_heads!r} does not divide heads={heads}; give a divisor of it")

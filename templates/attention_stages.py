@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from pegbox import te
-from pegbox.compute import biased
+from pegbox.compute import HIGHEST_SCORE, biased, origin
 from pegbox.templates.attention_shape import Attention
 from pegbox.templates.attention_space import Blocks
 
@@ -29,6 +29,7 @@ class Stages:
         scaled, panels, across: scaled queries, packed keys and packed values; None where a configuration has none.
         raw, scores: products of queries and keys, before and after the bias and masks.
         tops, top: the largest score of a block of keys, for each lane and for each row.
+        base: what is subtracted from the scores: the largest one, if it is finite; `top` without a bias.
         totals, total: the sums of its weights, in the same way.
         weight, kept: powers of two of scores, and their copies for all but the first tile of a row of tiles of the
             output; None where they need none.
@@ -46,6 +47,7 @@ class Stages:
     scores: te.Tensor
     tops: te.Tensor
     top: te.Tensor
+    base: te.Tensor
     weight: te.Tensor
     totals: te.Tensor
     total: te.Tensor
@@ -64,10 +66,11 @@ def compute(p: Attention, blocks: Blocks, arrays: list[te.Tensor], bias: te.Tens
     raw = _products(p, blocks, left, k if panels is None else panels, blocks.is_packed)
     scores = te.compute(raw.shape, partial(_masked, p, blocks, raw, bias), name="S")
     tops, top = _over_keys(p, blocks, "top", scores, _largest, te.max)
+    base = top if p.bias is None else te.compute(top.shape, lambda *at: origin(top(*at)), name="base")
     size = blocks.keys
 
     def weight_of(b: te.Expr, x: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
-        return te.exp2(te.nonpositive(scores(b, x, i, j) - top(j // size, b, x, i)))
+        return te.exp2(te.nonpositive(_exponent(p, scores(b, x, i, j) - base(j // size, b, x, i))))
 
     weight = te.compute(raw.shape, weight_of, name="P")
     totals, total = _over_keys(p, blocks, "total", weight, te.sum, te.sum)
@@ -76,7 +79,7 @@ def compute(p: Attention, blocks: Blocks, arrays: list[te.Tensor], bias: te.Tens
         first, kept = blocks.columns, te.compute(weight.shape, lambda *at: weight(*at), name="P_kept")
         rest = _parts(p, blocks, kept, v, across, "PV_rest", first, p.d_v)
     parts = _parts(p, blocks, weight, v, across, "PV", 0, first)
-    keep, take = _factors(top, total)
+    keep, take = _factors(p, top, total)
     made = _combined(p, blocks, keep, take, parts, rest)
     out = _in_layout(p, made)
     return Stages(
@@ -90,6 +93,7 @@ def compute(p: Attention, blocks: Blocks, arrays: list[te.Tensor], bias: te.Tens
         scores,
         tops,
         top,
+        base,
         weight,
         totals,
         total,
@@ -102,7 +106,7 @@ def compute(p: Attention, blocks: Blocks, arrays: list[te.Tensor], bias: te.Tens
 
 def _packed_keys(p: Attention, blocks: Blocks, k: _Operand) -> te.Tensor:
     """Pack keys into panels [keys / width][d][width], zeros beyond the last one."""
-    width, scale, zero = blocks.width, te.const(p.scale * _LOG2_E, p.dtype), te.const(0, p.dtype)
+    width, scale, zero = blocks.width, te.const(_scale(p), p.dtype), te.const(0, p.dtype)
 
     def key(b: te.Expr, x: te.Expr, j: te.Expr, r: te.Expr) -> Any:
         return k(b, x, j, r) * scale if blocks.scales_keys else k(b, x, j, r)
@@ -124,6 +128,16 @@ def _packed_values(p: Attention, blocks: Blocks, v: _Operand) -> te.Tensor:
     )
 
 
+def _scale(p: Attention) -> float:
+    """Return the factor of the scores: with log2(e), unless a bias is added, which could overflow with it."""
+    return p.scale * (_LOG2_E if p.bias is None else 1)
+
+
+def _exponent(p: Attention, difference: te.Expr) -> te.Expr:
+    """Return the exponent of the power of two for a difference of scores."""
+    return difference if p.bias is None else difference * te.const(_LOG2_E, p.dtype)
+
+
 def _queries(p: Attention, blocks: Blocks, q: _Operand) -> tuple[_Operand, te.Tensor | None]:
     """Return the queries by rows, and the tensor of scaled ones unless keys are scaled."""
 
@@ -132,7 +146,7 @@ def _queries(p: Attention, blocks: Blocks, q: _Operand) -> tuple[_Operand, te.Te
 
     if blocks.scales_keys:
         return query, None
-    scale = te.const(p.scale * _LOG2_E, p.dtype)
+    scale = te.const(_scale(p), p.dtype)
     scaled = te.compute((*p.lead, p.rows, p.d), lambda b, x, i, r: query(b, x, i, r) * scale, name="Q_scaled")
     return scaled, scaled
 
@@ -161,15 +175,18 @@ def _masked(
     i: te.Expr,
     j: te.Expr,
 ) -> te.Expr:
-    """Return a score with its bias; the lowest value for a key that the row does not see."""
-    lowest, is_longer = te.const(p.lowest, p.dtype), blocks.count(p) * blocks.keys > p.n_k
+    """Return a score with its bias; for a key that the row does not see, the lowest value, or -inf beside a bias.
+
+    Without a bias, each row sees a key with a higher score; with one, all of its scores may be the lowest number.
+    """
+    hidden = te.const(-HIGHEST_SCORE[p.dtype], p.dtype) if p.bias is None else te.min_value(p.dtype)
+    is_longer = blocks.count(p) * blocks.keys > p.n_k
     head, query = p.query(x, i)
-    value = biased(raw(b, x, i, j), bias, (b, head, query, j), factor=_LOG2_E)
-    if bias is not None and is_longer:
-        # The bias ends there. A row whose keys are all hidden has the lowest score, which no key beyond may share.
-        value = te.if_then_else(j < p.n_k, value, te.min_value(p.dtype))
+    value = biased(raw(b, x, i, j), bias, (b, head, query, j))
+    if bias is not None and is_longer:  # the bias ends there
+        value = te.if_then_else(j < p.n_k, value, hidden)
     seen = [j <= p.last_key(i)] if p.causal else [j < p.n_k] if is_longer and bias is None else []
-    return te.select(seen[0], value, lowest) if seen else value
+    return te.select(seen[0], value, hidden) if seen else value
 
 
 def _over_keys(
@@ -225,28 +242,38 @@ def _in_layout(p: Attention, made: te.Tensor) -> te.Tensor:
 _largest = te.comm_reducer(lambda a, b: te.select(a > b, a, b), te.min_value, name="largest")
 
 
-def _factors(top: te.Tensor, total: te.Tensor) -> tuple[te.Tensor | None, te.Tensor]:
+def _divisor(p: Attention, total: te.Expr) -> te.Expr:
+    """Return a sum of weights; a finite number for a sum of zeros, whose scores are all -inf, as a bias makes them."""
+    least = te.const(0.5, p.dtype)  # the largest weight of others is 1
+    return total if p.bias is None else te.select(total < least, least, total)  # an instruction, which keeps NaN
+
+
+def _origin(p: Attention, top: te.Expr) -> te.Expr:
+    return top if p.bias is None else origin(top)
+
+
+def _factors(p: Attention, top: te.Tensor, total: te.Tensor) -> tuple[te.Tensor | None, te.Tensor]:
     """Return the factors of the output so far (none with one block), and of the part of a block, for each row."""
     shape, first, dtype = top.shape, (1, *top.shape[1:]), top.dtype
     one, zero = te.const(1, dtype), te.const(0, dtype)
     if shape[0] == 1:
-        return None, te.compute(shape, lambda *at: one / total(*at), name="take")
+        return None, te.compute(shape, lambda *at: one / _divisor(p, total(*at)), name="take")
     most, sums, keep, take = (te.placeholder(shape, dtype, name) for name in ("m", "s", "keep_so_far", "take_so_far"))
     starts = [
         te.compute(first, lambda *at: top(*at), name="m_first"),
         te.compute(first, lambda *at: total(*at), name="s_first"),
         te.compute(first, lambda *at: total(*at) * zero, name="keep_first"),
-        te.compute(first, lambda *at: one / total(*at), name="take_first"),
+        te.compute(first, lambda *at: one / _divisor(p, total(*at)), name="take_first"),
     ]
 
     def high(t: te.Expr, *at: te.Expr) -> te.Expr:
         return te.maximum(most(t - 1, *at), top(t, *at))
 
     def old(t: te.Expr, *at: te.Expr) -> te.Expr:
-        return sums(t - 1, *at) * te.exp2(most(t - 1, *at) - high(t, *at))
+        return sums(t - 1, *at) * te.exp2(_exponent(p, most(t - 1, *at) - _origin(p, high(t, *at))))
 
     def new(t: te.Expr, *at: te.Expr) -> te.Expr:
-        return te.exp2(top(t, *at) - high(t, *at))
+        return te.exp2(_exponent(p, top(t, *at) - _origin(p, high(t, *at))))
 
     def sum_of(t: te.Expr, *at: te.Expr) -> te.Expr:
         return old(t, *at) + total(t, *at) * new(t, *at)
@@ -254,8 +281,8 @@ def _factors(top: te.Tensor, total: te.Tensor) -> tuple[te.Tensor | None, te.Ten
     steps = [
         te.compute(shape, high, name="m_next"),
         te.compute(shape, sum_of, name="s_next"),
-        te.compute(shape, lambda *at: old(*at) / sum_of(*at), name="keep_next"),
-        te.compute(shape, lambda *at: new(*at) / sum_of(*at), name="take_next"),
+        te.compute(shape, lambda *at: old(*at) / _divisor(p, sum_of(*at)), name="keep_next"),
+        te.compute(shape, lambda *at: new(*at) / _divisor(p, sum_of(*at)), name="take_next"),
     ]
     made = te.scan(starts, steps, [most, sums, keep, take], name="weights")
     return made[2], made[3]

@@ -1,6 +1,6 @@
 """The products of bilinear algorithms, such as Winograd's and Strassen's: their knobs, and their schedule.
 
-These algorithms multiply sums of the inputs by sums of the weights: `matrices` products of matrices in the place of a
+These algorithms multiply sums of the inputs by sums of the weights: `matrices` products of matrices in place of a
 larger one. A block of `tiles` rows is transformed, multiplied and transformed back before the next one: the transformed
 inputs of a block, and the products of a block of columns, fill the second cache. The transformed weights stream past.
 
@@ -29,12 +29,12 @@ WAITED_BYTES = 4.0
 _FETCHED_BYTES = 8.0
 """The same for weights that are prefetched, as measured on an Emerald Rapids: 9, and fewer beside other programs."""
 _VISIBLE = 0.5
-"""The part of the shorter time, that of products or that of weights, that the longer one does not hide."""
+"""The part of the shorter time, of products or of weights, that the longer one does not hide."""
 
 _TILES = (1, 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96)
 _BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 _AHEAD = (0, 8, 16)  # iterations of the reduction for which weights are prefetched
-_NEAR, _FAR = 1.12, 1.3  # times the least cost, up to which register tiles of a block, and blocks, are worth trying
+_NEAR, _FAR = 1.12, 1.3  # factors of the least cost up to which a block's register tiles, and blocks, are worth trying
 
 
 class Shape(NamedTuple):
@@ -80,7 +80,7 @@ class BilinearProducts:
 
     @property
     def weight_cycles(self) -> float:
-        """Estimate the cycles in which the weights come from the last cache."""
+        """Estimate the cycles to read the weights from the last cache."""
         return self.weight_bytes / WAITED_BYTES
 
     @cached_property
@@ -99,7 +99,7 @@ class BilinearProducts:
 
     @property
     def far_bytes(self) -> int:
-        """The bytes of weights that each block reads from beyond the second cache."""
+        """The bytes of weights that each block reads beyond the second cache."""
         return 0 if self.weight_bytes <= self.target.caches.l2 // 2 else self.weight_bytes
 
 
@@ -180,7 +180,7 @@ def _shapes(p: BilinearProducts) -> Iterable[Shape]:
 
 
 def _cost(p: BilinearProducts, shape: Shape) -> float:
-    """Estimate the half cycles of a step of the reduction for all rows and columns, on the core that has the most.
+    """Estimate the half cycles of a step of the reduction for all rows and columns, on the core with the most.
 
     Weights that the second cache does not hold come from the last one for each block, beside the products.
     """

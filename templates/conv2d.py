@@ -40,10 +40,9 @@ def conv2d(
     """Convolution of N images of C channels, H × W, with O filters of KH × KW; zeros around them.
 
     stride, padding and dilation are a number or a pair (rows, columns), and padding may be (top, left, bottom, right).
-    `layout` is that of the input and of the result, "NCHW" or "NHWC"; `weights` is "OIHW", "OHWI" or "HWIO", and where
-    it is not given "OIHW" for NCHW and "OHWI" for NHWC (what torch has in memory with channels_last). With "packed" the
-    kernel takes the weights as `pegbox.templates.pack_weights` lays them out for the task. float32 or float64; other
-    types run, untuned.
+    `layout` is that of the input and of the result, "NCHW" or "NHWC"; `weights` is "OIHW", "OHWI" or "HWIO", by default
+    "OIHW" for NCHW and "OHWI" for NHWC (torch's memory layout with channels_last). With "packed" the kernel takes the
+    weights as `pegbox.templates.pack_weights` lays them out for the task. float32 or float64; other types run, untuned.
     """
     conv = conv_shape((N, C, H, W), (O, KH, KW), Window(stride, padding, dilation), layout, weights, dtype, cfg.target)
     data = te.placeholder(conv.data_shape, name="data", dtype=dtype)

@@ -40,8 +40,8 @@ def conv2d_winograd(
     """Convolve N images of C channels, H × W, with O filters, 3 × 3 or 5 × 5, by tiles of m × m outputs.
 
     The arguments are those of conv2d; stride and dilation are 1. `m` is 2, 3, 4 or 6. With 0 it is a knob, unless the
-    weights are packed: these are transformed for one m, which then is the one that is expected to be fastest. Sizes
-    whose errors are larger than the task's `accuracy`, where one is given, are left out.
+    weights are packed: these are transformed for one m, the one expected to be fastest. Sizes with errors above the
+    task's `accuracy`, if one is given, are left out.
     """
     conv = conv_shape((N, C, H, W), (O, KH, KW), Window(stride, padding, dilation), layout, weights, dtype, cfg.target)
     sizes = {size: Winograd(conv, size) for size in tile_sizes(conv, m, cfg.accuracy)}

@@ -6,12 +6,12 @@ Algorithms for Convolutional Neural Networks" (CVPR 2016). A tile takes n² prod
 The matrices follow from n - 1 points and infinity: the outputs are the transpose of Cook's and Toom's product of two
 polynomials, which are evaluated at the points, multiplied and interpolated. All entries are exact fractions.
 
-The points decide how large the intermediate values are, and so the rounding errors (Barabasz, Anderson, Soodhalter and
-Gregg, "Error Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020). Those here
-have the least `amplification` among 0, pairs ±a and, in tiles of odd size, a single a, with multiples a of 1/8. Pairs
-let two rows share their sums. Scales of rows, as in Vincent et al., "On Improving the Numerical Stability of Winograd
-Convolutions" (2017), change nothing in floating point as long as they are powers of two, and little otherwise, so none
-are used.
+The points determine the magnitudes of intermediate values, and so the rounding errors (Barabasz, Anderson, Soodhalter
+and Gregg, "Error Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020). Those
+here have the least `amplification` among 0, pairs ±a and, in tiles of odd size, a single a, with multiples a of 1/8.
+Pairs let two rows share their sums. Scales of rows, as in Vincent et al., "On Improving the Numerical Stability of
+Winograd Convolutions" (2017), change nothing in floating point as long as they are powers of two, and little otherwise,
+so none are used.
 """
 
 from __future__ import annotations

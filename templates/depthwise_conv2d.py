@@ -5,7 +5,8 @@ is `tile_h` rows by `tile_w` pixels of the result, by `vectors` vectors of chann
 several results of a tile need are loaded once.
 
 - NHWC: vectors run along the channels. Nothing is copied: the filter's rows and columns that lie in the border are left
-  out, for which loops are cut there (`where`).
+  out, for which loops are cut there (`where`). While a tile is computed, lines of the next pixels' results may be
+  prefetched (`prefetch`).
 - NCHW: vectors run along a row (`depthwise_rows`).
 """
 
@@ -37,7 +38,7 @@ from pegbox.templates.depthwise_rows import (
     sums_of_result,
     vector_sizes,
 )
-from pegbox.templates.register_tile import BODY, is_first_name, write_out
+from pegbox.templates.register_tile import BODY, WIDE_BITS, is_first_name, write_out
 
 STRIP, CHANNELS_OUTSIDE = "yxc", "cyx"
 ACROSS_PIXELS = ("ycx", CHANNELS_OUTSIDE)
@@ -45,6 +46,9 @@ _ORDERS = (STRIP, *ACROSS_PIXELS)
 _BLOCKED = ("cycx", "cyxc")
 """The orders of the loops over tiles of NHWC, outermost first: rows, pixels of a row, channels. Where channels come
 twice, blocks of them are outermost, and the channels of a block further inside."""
+
+_PIXEL_BY_PIXEL = (STRIP, "cyxc")
+"""The orders in which tiles with the same pixels follow each other."""
 
 _FIELDS = {"tile_h": "height", "tile_w": "width", "vectors": "vectors", "lanes": "lanes"}
 _HEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8)
@@ -59,8 +63,17 @@ _VECTORS = (1, 2, 3, 4, 6, 8)
 _FEWEST = 4
 """The fewest accumulators of a tile; those of the next tile are under way at the same time."""
 
+_MOST_OF_CACHE = 0.7
+"""The share of the second cache from which on stores wait for lines, as measured on an Emerald Rapids."""
+
 _FEWEST_LINES = 4
 """The fewest lines of a pixel that are read together."""
+
+_FEW_PRODUCTS = 16
+"""The products of a result up to which its store takes a large part of the time."""
+
+_SETS = 64
+"""The sets of the closest cache: a line may be in those that its address modulo so many lines gives."""
 
 _OTHERS = 2
 """The registers for elements of the input."""
@@ -98,6 +111,11 @@ def depthwise_conv2d(
     cfg.add_flop(flop)
     cfg.define_plain(lambda: [plain(conv, data, weight)])
     declare(cfg, conv)
+    _fill_registers(cfg, conv)
+    if _may_prefetch(conv):
+        _declare_prefetch(cfg, conv)
+    elif _reads_column_by_column(conv):
+        cfg.prefer(lambda c: c["order"].val == CHANNELS_OUTSIDE and c["vectors"].val == 1)
     threads.declare(cfg, flop)
     stages = compute(cfg, conv, data, weight)
     s = te.create_schedule(stages.out.op)
@@ -163,6 +181,36 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     )
 
 
+def _fill_registers(cfg: pb.TemplateConfig, conv: Conv) -> None:
+    """Exclude half vectors of NCHW on cores that compute whole wide ones at once, and prefer tiles with few loads.
+
+    A row has more halves than whole vectors.
+    """
+    if _is_last(conv) or conv.target.vector_bits < WIDE_BITS or conv.target.multiply_adds == 1:
+        return
+    if "lanes" in cfg.space.knobs:
+        widest = max(tile.lanes for tile in tiles_of(conv))
+        cfg.add_constraint(
+            lambda c: c["lanes"].val == widest,
+            reads=("lanes",),
+            message="half a vector takes as long as a whole one",
+        )
+    cfg.prefer(lambda c: _loads_little(c, conv))
+
+
+def _loads_little(c: pb.Config, conv: Conv) -> bool:
+    """Decide if a tile of NCHW loads each row once for all of its sums, with fewer loads than half the multiply-adds.
+
+    Most loads span two lines and take twice as long. The rows stay in registers beside the sums and the taps. Tiles of
+    less than half a row have loops of their own at the border, for fewer lanes.
+    """
+    height, width, (kh, kw) = c["tile_h"].val, c["tile_w"].val, conv.kernel
+    rows = (height - 1) * conv.stride[0] + conv.reach[0] + 1
+    vectors = height * width // lanes_of_row(c, conv) + rows + kw
+    is_direct = c["unroll_kh"].val and not c["copy"].val and 2 * width >= conv.out[1]
+    return bool(is_direct and 2 * rows <= height * kh and vectors <= conv.target.vector_registers)
+
+
 def is_short(conv: Conv, accumulators: int) -> bool:
     """Decide if a tile with this number of accumulators may write out the rows of the filter."""
     return math.prod(conv.kernel) * accumulators <= _most_steps(conv)
@@ -170,6 +218,53 @@ def is_short(conv: Conv, accumulators: int) -> bool:
 
 def _most_steps(conv: Conv) -> int:
     return BODY if _is_last(conv) else _ROWS_BODY
+
+
+def _may_prefetch(conv: Conv) -> bool:
+    """Decide if the lines of the result may be prefetched: NHWC, where nearly all stores span lines unless aligned.
+
+    A store of a whole line spans two, and waits for both of them if the closest cache does not have them. With more
+    products or elements of the input for each result, other work hides that.
+    """
+    return _has_whole_lines(conv) and conv.stride == (1, 1) and math.prod(conv.kernel) <= _FEW_PRODUCTS
+
+
+def _has_whole_lines(conv: Conv) -> bool:
+    """Decide if vectors run along channels, and have the size of a line."""
+    return _is_last(conv) and conv.lanes * nbytes(conv.dtype) >= LINE
+
+
+def _declare_prefetch(cfg: pb.TemplateConfig, conv: Conv) -> None:
+    """Declare the knob, and let predictions begin with prefetches where pixels do not begin at lines.
+
+    Arrays that nearly fill the second cache are prefetched, too. Other results are stored a little faster without it if
+    they begin at lines, as those of models do.
+    """
+    cfg.define_knob("prefetch", [False, True])
+    cfg.add_constraint(
+        lambda c: not c["prefetch"].val or (c["order"].val in _PIXEL_BY_PIXEL and c["tile_w"].val < conv.out[1]),
+        reads=("order", "tile_w", "prefetch"),
+        message="lines of the next pixels are prefetched where all channels of a pixel follow each other",
+    )
+    prefers = conv.c % conv.lanes != 0 or _bytes(conv) > _MOST_OF_CACHE * conv.target.caches.l2
+    cfg.prefer(lambda c: c["prefetch"].val == prefers)
+
+
+def _reads_column_by_column(conv: Conv) -> bool:
+    """Decide if predictions begin with one vector of channels after the other, as large filters read rows many times.
+
+    The second cache holds the arrays, and the closest one the rows of a vector, but not those of all channels. Where
+    pixels are a power of two apart, they share few sets of it.
+    """
+    pixel = conv.c * nbytes(conv.dtype)
+    least = max(1, math.gcd(pixel, _SETS * LINE) // LINE)
+    is_large = math.prod(conv.kernel) > _FEW_PRODUCTS and _bytes(conv) <= conv.target.caches.l2
+    return _has_whole_lines(conv) and is_large and least <= _held_vectors(conv) < conv.vectors
+
+
+def _bytes(conv: Conv) -> int:
+    """Count the bytes of the input and the result."""
+    return (math.prod(conv.data_shape) + math.prod(conv.out_shape)) * nbytes(conv.dtype)
 
 
 def channel_block(conv: Conv) -> int:
@@ -181,11 +276,15 @@ def channel_block(conv: Conv) -> int:
     fewer than `_FEWEST_LINES` lines of a pixel.
     """
     size = conv.lanes * nbytes(conv.dtype)
-    if (math.prod(conv.data_shape) + math.prod(conv.out_shape)) * nbytes(conv.dtype) > conv.target.caches.l2:
+    if _bytes(conv) > conv.target.caches.l2:
         return 0
-    most = conv.target.caches.l1 // 2 // (conv.size[1] * size * (conv.reach[0] + 2))
-    block = max((count for count in range(1, most + 1) if conv.vectors % count == 0), default=0)
+    block = max((count for count in range(1, _held_vectors(conv) + 1) if conv.vectors % count == 0), default=0)
     return block if block < conv.vectors and block * size >= _FEWEST_LINES * LINE else 0
+
+
+def _held_vectors(conv: Conv) -> int:
+    """Return the vectors of channels of which half of the closest cache holds the rows for a row of results."""
+    return conv.target.caches.l1 // 2 // (conv.size[1] * conv.lanes * nbytes(conv.dtype) * (conv.reach[0] + 2))
 
 
 def _orders(conv: Conv, tiles: Iterable[_Tile]) -> tuple[str, ...]:
@@ -227,6 +326,8 @@ def _room(conv: Conv, vectors: int) -> int:
 def tiles_of(conv: Conv) -> frozenset[_Tile]:
     """Return the tiles whose accumulators leave registers for taps and elements, and are enough to hide latency."""
     heights = [h for h in (_HEIGHTS if _is_last(conv) else _ROWS) if conv.out[0] % h == 0]
+    if not _is_last(conv) and (max(heights) == 1 or max(heights) * -(-conv.out[1] // conv.lanes) < _FEWEST):
+        heights = [h for h in _ROWS if h <= conv.out[0]]  # the last tile of an image has fewer rows
     if _is_last(conv):
         widths = [w for w in _WIDTHS if w <= conv.out[1]]
         vectors = [v for v in _VECTORS if v == 1 or (v - 1) * conv.lanes < conv.c]
@@ -312,4 +413,6 @@ def _channel_vectors(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stage
     loops = [*blocks, *(by_name[letter] for letter in order)]
     out.reorder(n, *loops, yi, xi, cv, cl)
     write_out(out, cl, (yi, xi, cv))
+    if "prefetch" in cfg.space.knobs and cfg["prefetch"].val:
+        out.prefetch(stages.out, xt, among=s[stages.tile].op.reduce_axis[0])
     return Loops(out.fuse(n, loops[0]), loops[-1])

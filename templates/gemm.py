@@ -139,7 +139,11 @@ def _panels(p: Product, extent: int, size: int, source: Callable[..., te.Expr], 
 def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, b: te.Tensor, tensors: Tensors) -> None:
     """Tiles of registers in blocks: (k block, batch, panel, block, tiles, tiles of the block)."""
     c = tensors.c
-    tile = s.cache_write(c, "local") if tensors.partial is None else tensors.partial
+    if tensors.partial is None:
+        tile = s.cache_write(c, "local")
+    else:
+        tile = tensors.partial
+        s[tile].set_scope("local")
     *lead, y, x = s[c].op.axis
     yt, yi = s[c].split(y, factor=cfg["mr"].val)
     xt, xi = s[c].split(x, factor=cfg["nr"].val)

@@ -17,7 +17,7 @@ from pegbox.codegen import LATENCY, fits_registers
 from pegbox.task import KnobValues
 from pegbox.templates import weight_blocks
 from pegbox.templates.matmul_arguments import Product
-from pegbox.templates.register_tile import BODY, ROWS, VECTORS, is_balanced
+from pegbox.templates.register_tile import BODY, ROWS, VECTORS, WIDE_BITS, is_balanced
 
 # Values of `layout`: the ways to multiply.
 PACKED, DIRECT, STREAM = "packed", "direct", "stream"
@@ -28,6 +28,9 @@ ROWS_STAY, COLUMNS_STAY = "yx", "xy"
 _STREAM_ROWS = 8  # with more rows than that, memory is not the limit
 _MOST_TILES = 128  # in a block
 _REUSE = 256  # rows from which on packing B costs next to nothing
+_B_PARTS = 8  # of L2, of which one is a block of B: rows of A, of C and of the next block pass through the others
+_FEWEST = 16  # rows from which on the blocks of B matter
+_FEW_ROWS = 64  # up to which B is best read as it lies, even if each of its rows is in a page of its own
 _PAGE = 4096  # bytes; L2 is indexed by physical addresses, which are random beyond a page
 
 
@@ -55,6 +58,8 @@ def declare(cfg: pb.TemplateConfig, p: Product) -> None:
     _constrain(cfg, p, layouts)
     if p.packed and 1 < p.m <= weight_blocks.FEW_RESULTS:
         cfg.prefer(partial(_weights_come_in_time, p))
+    elif _waits_for_l3(p):
+        cfg.prefer(partial(_stays_in_l2, p))
 
 
 def constrain_threads(cfg: pb.TemplateConfig, p: Product) -> None:
@@ -228,15 +233,53 @@ def _weights_come_in_time(p: Product, c: pb.Config) -> bool:
     return fetches_panels(p, c) and bool(weight_blocks.is_small(_bytes_at_once(p, c), p.k * p.n * p.itemsize))
 
 
-def _bytes_at_once(p: Product, c: KnobValues) -> int:
-    """Return the bytes of cache for the panels of B that are read for all rows of a block before others.
+def _waits_for_l3(p: Product) -> bool:
+    """Decide if a product takes longer where L2 does not keep the blocks of a B that is not packed ahead.
+
+    Rows are so few that reading B takes a large part of the time, and vectors so wide that they are multiplied faster
+    than L3 delivers them.
+    """
+    is_far = 2 * p.k * p.n * p.itemsize > p.target.caches.l2
+    is_wide = p.target.vector_bits >= WIDE_BITS
+    return is_far and is_wide and not p.lead and _FEWEST <= p.m <= weight_blocks.FEW_RESULTS
+
+
+def _stays_in_l2(p: Product, c: pb.Config) -> bool:
+    """Decide if L2 keeps all that is read again: blocks, packed panels, and sums over parts of the reduction.
+
+    Other configurations read B or panels from L3 once for each tile or each block of rows. Where B is read as it lies
+    and its rows are long, each row of a tile is in a page of its own: for many tiles, packing takes less time. All of B
+    is packed without a prefetch, which takes long.
+    """
+    layout, l2 = layout_of(c, p), p.target.caches.l2
+    if layout == STREAM or (c["k_block"].val and 2 * p.m * p.n * p.itemsize > l2):
+        return False
+    is_packed, rows_stay = layout == PACKED, c["order"].val == ROWS_STAY
+    (tiles, size), (_, streamed_size) = _axes(p, c)
+    block = min(c["y_tiles" if rows_stay else "x_tiles"].val, tiles) * size
+    if not is_packed and p.m > (_FEW_ROWS if p.n * p.itemsize >= _PAGE else 2 * _FEW_ROWS):
+        return False
+    if not rows_stay:
+        return bool(_B_PARTS * (block if is_packed else _bytes_at_once(p, c)) <= l2)
+    if is_packed:
+        return bool(0 < 2 * c["panel"].val * streamed_size <= l2 and 2 * block <= l2)
+    return is_one_block(p, c) and _B_PARTS * _bytes_at_once(p, c) <= l2 and 2 * block <= l2
+
+
+def _run_of_sets(p: Product) -> int:
+    """Return the bytes of a row of B whose sets of a cache no other row shares before all sets are in use.
 
     Rows whose distance is a multiple of a large power of two share few sets: parts of them need as much as longer ones.
     """
+    return math.gcd(p.n * p.itemsize, _PAGE)
+
+
+def _bytes_at_once(p: Product, c: KnobValues) -> int:
+    """Return the bytes of cache for the panels of B that are read for all rows of a block before others."""
     tiles: int = 1 if c["order"].val == ROWS_STAY else c["x_tiles"].val
     run = tiles * c["nr"].val * p.itemsize
     if not p.packed:
-        run = max(run, math.gcd(p.n * p.itemsize, _PAGE))
+        run = max(run, _run_of_sets(p))
     return int(run * (c["k_block"].val or p.k))
 
 

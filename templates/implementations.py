@@ -21,11 +21,11 @@ transposition = partial(Task.with_space, space="transposition")
 windows = partial(Task.with_space, space="windows")
 
 _HOPELESS = 1.3
-"""The largest ratio of the estimated cycles to those of the direct sum; both are off by some tenths."""
+"""The largest ratio of the estimated cycles to those of the direct sum; both estimates may be off by some 10%."""
 _HOPELESS_SUMS = 1.2
 """The same for Strassen's algorithm, whose estimate and that of the direct sum have the same errors."""
 _FLOP_PER_LANE = 4
-"""Operations of a lane in a cycle: two multiply-adds."""
+"""The operations of a lane in a cycle: two multiply-adds."""
 _COPY, _IMAGE, _STORE = 5, 18, 4
 """The measured times of copying a vector, in multiply-adds: of columns; of the image, transposed and with its border;
 of results, transposed back."""

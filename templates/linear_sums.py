@@ -12,8 +12,8 @@ from pegbox.templates.cook_toom import Matrix
 def matrix_rows(matrix: Matrix, values: Sequence[te.Expr], dtype: str) -> list[te.Expr]:
     """Return the elements of matrix · values, without multiplications by 0 and 1.
 
-    Two rows that differ in signs alone share the sum of the terms that they have in common, and that of the others, as
-    rows of points a and -a do: LLVM computes equal expressions of one block once.
+    Two rows that differ only in signs share the sum of their common terms, and that of the others, as rows of points a
+    and -a do: LLVM computes equal expressions of one block once.
     """
     rows: list[te.Expr | None] = [None] * len(matrix)
     for number, row in enumerate(matrix):

@@ -15,7 +15,7 @@ from pegbox.templates.register_tile import write_out
 
 
 def compute(p: Product, a: te.Tensor, b: te.Tensor) -> te.Tensor:
-    """C = A · B; `b` as the product says that it is given."""
+    """Compute C = A · B, with `b` in the form given by the product."""
     columns = b if p.packed else None
     if p.n > 1 and columns is None:
         columns = te.compute((*p.lead, p.n, p.k), lambda *at: b(*at[:-2], at[-1], at[-2]), name="B_columns")
@@ -44,7 +44,7 @@ def declare(cfg: pb.TemplateConfig, p: Product) -> None:
 
 
 def schedule(cfg: pb.TemplateConfig, p: Product, c: te.Tensor) -> te.TESchedule:
-    """Accumulators of `rows` × all columns × `vectors` in registers; blocks of rows, or products, to the threads."""
+    """Keep `rows` × all columns × `vectors` accumulators in registers; share row blocks, or products, among threads."""
     s = te.create_schedule(c.op)
     *outer, y, x = s[c].op.axis
     (k,) = s[c].op.reduce_axis

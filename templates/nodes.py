@@ -4,8 +4,8 @@ Convolutions, products and attention are computed by templates, and the pointwis
 softmax and normalizations, with all that is fused with them, by the space generator `rows`; poolings with the channels
 first by `windows`, transpositions by `transposition`.
 
-Constant weights are packed ahead. Arrays may have fewer or more dimensions for the kernel than in the graph, with the
-same elements in the same order.
+Constant weights are packed ahead. A kernel's arrays may have fewer or more dimensions than the graph's, with the same
+elements in the same order.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def group_conv2d(node: Node, constants: Constants, target: Target) -> NodeTask |
 
 
 def _images(first: Node) -> tuple[tuple[int, ...], list[int], dict[str, Any]]:
-    """Return (N, C, H, W) of a convolution, the extents of missing axes before its own, and its window and layout."""
+    """Return a convolution's (N, C, H, W), with missing axes first, and its window and layout."""
     x, layout = first.inputs[0], first.attributes["layout"]
     n, c, *size = x.shape if layout == "NCHW" else (x.shape[0], x.shape[-1], *x.shape[1:-1])
     line = [1] * (4 - len(x.shape))  # one row
@@ -135,7 +135,7 @@ def pixel_product(node: Node, constants: Constants, target: Target) -> NodeTask 
 
 
 def _strassen_product(node: Node, target: Target) -> NodeTask | None:
-    """Return the task of the product of an image's pixels and filters, if Strassen's algorithm may serve it."""
+    """Return the task of the product of an image's pixels and filters, if Strassen's algorithm may apply."""
     x, w = (node.parts or (node,))[0].inputs
     o, c = w.shape[:2]
 
@@ -161,7 +161,7 @@ def _is_of_pixels(first: Node) -> bool:
 def matmul(node: Node, constants: Constants, target: Target) -> NodeTask | None:
     """Return the task of a product, and of the pointwise nodes after it.
 
-    The rows of all matrices on the left are those of one where there is one matrix on the right.
+    If there is one matrix on the right, the rows of all matrices on the left form one matrix.
     """
     first = _first(node, "MatMul", set())
     if first is None:
@@ -215,7 +215,7 @@ def transposition(node: Node, constants: Constants, target: Target) -> NodeTask 
 
 
 def _first(node: Node, kind: str, attributes: set[str]) -> Node | None:
-    """Return the operator that a node begins with, if it is a canonical one of that kind, of floats of one type."""
+    """Return the first operator of a node, if it is a canonical one of that kind, of floats of one type."""
     first = (node.parts or (node,))[0]
     dtypes = {value.dtype for value in (*first.inputs, *first.outputs)}
     is_canonical = first.kind == kind and len(first.inputs) == 2 and attributes <= first.attributes.keys()
@@ -233,7 +233,7 @@ def _product_task(
     """Return the task of a product or a convolution, and of the other parts of the node.
 
     Args:
-        weights: the shape and the layout that the second operand has where it is packed.
+        weights: the shape and the layout of the second operand for packing.
     """
     x, w = (node.parts or (node,))[0].inputs
     pack = partial(_packed, *weights) if arguments["weights"] == "packed" else None
@@ -248,7 +248,7 @@ def _node_task(
     operands: Sequence[Argument],
     shape: Sequence[int] = (),
 ) -> NodeTask | None:
-    """Return the task of a template with the other parts of a node as its epilogue; None where it cannot follow."""
+    """Return the task of a template with the other parts of a node as its epilogue; None if that is impossible."""
     first, *others = node.parts or (node,)
     made = {value for part in (first, *others) for value in part.outputs}
     further = list(dict.fromkeys(value for part in others for value in part.inputs if value not in made))

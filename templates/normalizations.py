@@ -23,7 +23,7 @@ def softmax(cfg: pb.TemplateConfig, n: int, m: int, dtype: str = "float32") -> _
     The sum is inverted once for each row. Types of 16 bits are computed in float32.
 
     Raises:
-        TemplateError: sizes or a type that this cannot compute.
+        TemplateError: sizes or the type are not supported.
     """
     x, wide = _input("softmax", n, m, dtype)
     _, power, total = _powers(wide)
@@ -81,10 +81,10 @@ def rms_norm(cfg: pb.TemplateConfig, n: int, m: int, epsilon: float = 1e-5, dtyp
 
 
 def _input(name: str, n: int, m: int, dtype: str) -> tuple[te.Tensor, te.Tensor]:
-    """Make the input, and the same in the type that is computed in.
+    """Make the input, and its conversion to the type of the computation.
 
     Raises:
-        TemplateError: an argument outside its domain.
+        TemplateError: an argument is outside its domain.
     """
     for letter, size in ("n", n), ("m", m):
         if type(size) is not int or size < 1:
@@ -99,7 +99,7 @@ def _input(name: str, n: int, m: int, dtype: str) -> tuple[te.Tensor, te.Tensor]
 
 
 def _powers(x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """Compute the elements of rows less their maxima, the exponentials of these, and the sums of the exponentials."""
+    """Compute the elements of rows minus their maxima, their exponentials, and the sums of the exponentials."""
     n, m = x.shape
     k1, k2 = (te.reduce_axis((0, m), name=name) for name in ("k1", "k2"))
     top = te.compute((n,), lambda i: te.max(x[i, k1], axis=k1), name="top")

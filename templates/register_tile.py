@@ -12,7 +12,7 @@ BODY = 128  # multiply-adds in the innermost loop's body; more only costs compil
 ROWS = (*range(1, 15), 16, 20, 24, 28)
 VECTORS = (1, 2, 3, 4, 5, 6)
 WIDE_BITS = 512
-"""The bits from which on half a vector takes less time than the whole: a core may compute the halves one by one."""
+"""The width in bits from which half a vector takes less time than the whole: a core may compute halves singly."""
 
 
 def write_out(stage: te.Stage, lanes: te.IterVar, unrolled: Iterable[te.IterVar]) -> None:
@@ -29,9 +29,9 @@ def computed_extent(target: Target, lanes: int, extent: int) -> int:
 
 
 def is_first_name(order: str, orders: Sequence[str], left: Collection[str]) -> bool:
-    """Decide if an order of loops is the first of those that are the same with only those that are `left`.
+    """Decide if an order of loops is the first among equivalent ones with only the `left` loops.
 
-    Two loops over one dimension are the same as a single one if no other is between them.
+    Two loops over one dimension equal a single one if no other is between them.
     """
     kept = [[letter for letter, _ in groupby(filter(left.__contains__, each))] for each in orders]
     place = orders.index(order)
@@ -39,10 +39,10 @@ def is_first_name(order: str, orders: Sequence[str], left: Collection[str]) -> b
 
 
 def step_cost(rows: int, vectors: int) -> float:
-    """Half cycles that a step of the reduction takes, with two multiply-adds and two loads a cycle.
+    """Estimate the half cycles of a step of the reduction, with two multiply-adds and two loads a cycle.
 
-    Loads cost a tenth more than they would where nothing else got in their way, and with few accumulators their latency
-    shows more than it would at best: so it was measured, from 3 to 12 accumulators, on a Zen 5 limited to AVX2.
+    Loads cost a tenth more than undisturbed ones, and with few accumulators their latency matters more than at best, as
+    was measured, from 3 to 12 accumulators, on a Zen 5 limited to AVX2.
     """
     return max(rows * vectors, 1.1 * (rows + vectors), 0.8 * LATENCY + 0.36 * rows * vectors)
 

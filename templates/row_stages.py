@@ -1,4 +1,4 @@
-"""The rows of a computation, and the stages that are computed for each of them."""
+"""The rows of a computation, and the stages computed for each row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Rows:
         return (*(op for op in self.stages if op not in self.inlined), self.out)
 
     def row(self, op: ComputeOp) -> int:
-        """Count the elements of a row of an operation; those that it reads, where it reduces a row."""
+        """Count the elements of a row of an operation, or the elements that it reads if it reduces a row."""
         return math.prod(axis.extent for axis in self.row_axes(op))
 
     def row_axes(self, op: ComputeOp) -> tuple[te.IterVar, ...]:
@@ -44,7 +44,7 @@ class Rows:
 
     @property
     def taken(self) -> dict[ComputeOp, ComputeOp]:
-        """The reductions that take the elements of the stage before while these are computed, and that stage."""
+        """The reductions that consume the elements of the preceding stage while these are computed, and that stage."""
         return {
             op: before
             for before, op in pairwise(self.stored[:-1])
@@ -121,7 +121,7 @@ def _check_reduction(op: ComputeOp, rank: int) -> None:
 
 
 def _is_cheap(op: ComputeOp, rank: int) -> bool:
-    """Decide if a stage has elements of rows that take no slow function to compute again."""
+    """Decide if recomputing the elements of a stage's rows takes no slow function."""
     return not _has_slow_calls(op) and math.prod(axis.extent for axis in op.axis[rank:]) > 1
 
 
@@ -141,6 +141,6 @@ def _is_read_once(op: ComputeOp, ops: Sequence[ComputeOp]) -> bool:
 
 
 def is_slow(found: Rows, op: ComputeOp) -> bool:
-    """Decide if a stage, or one that is computed where it reads it, computes slow functions."""
+    """Decide if a stage, or one inlined into it, computes slow functions."""
     inside = (tensor.op for tensor in op.inputs)
     return _has_slow_calls(op) or any(is_slow(found, each) for each in inside if each in found.inlined)

@@ -1,9 +1,9 @@
 """Computations by rows, such as softmax and normalizations: each row of the output needs one row of every stage.
 
 `RowGenerator` is the space generator `rows`. All stages are computed for a few rows at a time, so that they stay in the
-closest cache, and the latency of one row's sums passes while others are computed. A reduction has a partial result for
-each lane of some vectors. Stages of elements that are cheap to compute, or read once, are computed where they are read;
-others are summed in the loop that computes them.
+closest cache, and other rows hide the latency of one row's sums. A reduction has a partial result for each lane of some
+vectors. Stages of elements that are cheap to compute, or read once, are computed where they are read; others are summed
+in the loop that computes them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pegbox.templates.tensor_space import TensorSpace
 
 _ROWS = (1, 2, 4, 8, 16)
 _BYTES = 1 << 10, 1 << 13
-"""The bytes of a stage's rows that are enough to hide latency, and that the closest cache holds for several stages."""
+"""The fewest bytes of a stage's rows that hide latency, and the most that the closest cache holds for some stages."""
 
 _VECTORS = (8, 4, 2)
 """The vectors of a step, the best of untuned kernels first."""
@@ -35,13 +35,13 @@ _LARGE = 1 << 20
 """The bytes of a second cache above which a processor writes slowly through its caches."""
 
 _STEPS = 4
-"""The fewest steps of a row that goes around the caches."""
+"""The smallest number of steps of a row that goes around the caches."""
 
 _SHORT = 1 << 11
 """The bytes below which rows are gathered, or fetched a block ahead."""
 
 _TOGETHER = 4
-"""The fewest rows that untuned kernels gather."""
+"""The smallest number of rows that untuned kernels gather."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def declare(cfg: pb.TemplateConfig, found: Rows) -> None:
     """Declare the knobs: rows at a time, and the vectors of a step of reductions and of other stages."""
     counts = _row_counts(cfg, found)
     if _is_streamed(cfg, found, found.out.outputs[0]):
-        cfg.prefer_first()  # few rows: single ones are prefetched
+        cfg.prefer_first()  # with few rows, single ones are prefetched
     cfg.define_knob("rows", counts)
     lanes = _lanes(cfg, found)
     for name in "reduce_vectors", "map_vectors":

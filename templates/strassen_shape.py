@@ -1,4 +1,4 @@
-"""`Strassen`: a matrix product in halves, the sums of them that are multiplied, and their errors."""
+"""`Strassen`: a matrix product in halves, the multiplied sums of the halves, and their errors."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def _schedule_right(
 ) -> None:
     """Compute the sums of B a vector at a time: for each block of columns if one block has all rows, else beforehand.
 
-    The sums of all columns need much memory, and memory that is new in each call costs as much as computing them.
+    The sums of all columns need much memory, and fresh memory in each call costs as much as computing them.
     """
     lanes, right, columns = h.product.lanes, s[sums], s[column_max]
     t, v, k, lane = right.op.axis

@@ -32,7 +32,7 @@ class TensorSpace(Generic[Found]):
 
     @property
     def source(self) -> str:
-        """The computation: records of another one are refused."""
+        """The text of the computation, by which records of another one are refused."""
         return str(ComputeDAG(self.tensors))
 
     def __call__(self, cfg: pb.TemplateConfig) -> tuple[te.TESchedule, Sequence[Tensor]]:

@@ -1,4 +1,4 @@
-"""Computations whose inputs have their elements in another order than the output, such as transpositions of images.
+"""Computations with inputs in another order of elements than the output, such as transpositions of images.
 
 `TranspositionGenerator` is the space generator `transposition`. The output is written along its last axis, vector by
 vector; an input whose neighbours lie along another axis is read along that one. A tile has a vector of the one and as
@@ -29,7 +29,7 @@ _TILES = (4, 2, 1)
 _ORDERS = ("across", "down")
 
 _MOST_STEPS = 64
-"""The steps of a tile, which are all written out."""
+"""The largest number of steps of a tile, which are all unrolled."""
 
 _MOVE = 16
 """The number of operations that take as long as moving one element."""
@@ -37,10 +37,10 @@ _MOVE = 16
 
 @dataclass(frozen=True)
 class JoinedAxes:
-    """Neighbouring axes of the output that all inputs walk through as if they were one.
+    """Neighbouring axes of the output that all inputs traverse like a single one.
 
     Attributes:
-        start, stop: the first of the axes, and the one behind the last.
+        start, stop: the first of the axes, and the one after the last.
         extent: the number of elements.
         steps: the elements of each input between neighbours.
     """
@@ -183,7 +183,7 @@ def _schedule(cfg: pb.TemplateConfig, found: Crossing) -> te.TESchedule:
 
 
 def _share(cfg: pb.TemplateConfig, out: te.Stage, others: Sequence[te.IterVar], first: te.IterVar) -> None:
-    """Share the loops around tiles if they are enough for all cores, else the tiles, whose rest then has a test."""
+    """Share the loops around tiles if they are enough for all cores, else the tiles, with a test for the tail."""
     cores = cfg.target.num_cores
     if cores > 1:
         enough = math.prod(loop.extent for loop in others) >= cores

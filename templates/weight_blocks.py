@@ -1,6 +1,6 @@
-"""Blocks of weights that were packed ahead, each of which is prefetched while the one before is multiplied.
+"""Blocks of weights packed ahead, each prefetched while the one before is multiplied.
 
-In a model, other data has passed through the caches since the last call, so weights come from memory.
+In a model, other data passes through the caches between calls, so weights come from memory.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from pegbox.codegen import Target
 
 FEW_RESULTS = 256
-"""The most rows of a product, or pixels of a convolution, for which it matters how fast weights come from memory."""
+"""The most rows of a product, or pixels of a convolution, for which the speed of reading weights matters."""
 
 _PARTS = 8
-"""The fewest blocks of which nearly all are prefetched: the first one is not."""
+"""The smallest number of blocks for nearly all to be prefetched, since the first one is not."""
 
 
 def next_fits(block: int, target: Target) -> bool:

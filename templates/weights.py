@@ -21,22 +21,21 @@ _TEMPLATES = ("batch_matmul", "matmul", "matmul_strassen", *_CONVOLUTIONS)
 
 
 def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, name: str = "") -> np.ndarray[Any, Any]:
-    """Return a copy of the weights in the layout that the kernels of `task` take. It begins at a cache line.
+    """Return a copy of the weights in the layout of `task`'s kernels. It begins at a cache line.
 
-    Weights that stay the same over many calls are packed once and not at each call. The layout depends on the template,
+    Weights that stay the same over many calls are packed once, not at each call. The layout depends on the template,
     the shape and the target's vectors, not on the configuration: weights packed for a task fit all of its kernels.
 
     Args:
-        task: of a built-in template, made with `weights="packed"`; or of sketches with an input whose layout is free.
-        array: the weights as the template takes them without that: (K, N) of a matmul, (batch, K, N) of a batch, the
-            filters of a convolution.
-        layout: of the filters, "OIHW", "OHWI" or "HWIO"; not given, it follows the template's `layout`, or is "HWIO" of
-            those in groups.
-        name: of the input, where sketches have several whose layout is free.
+        task: a task of a built-in template with `weights="packed"`, or of sketches with an input whose layout is free.
+        array: the unpacked weights: (K, N) for a matmul, (batch, K, N) for a batch, the filters of a convolution.
+        layout: the layout of the filters, "OIHW", "OHWI" or "HWIO"; by default it follows the template's `layout`, or
+            is "HWIO" for filters in groups.
+        name: the name of the input, if sketches have several with a free layout.
 
     Raises:
-        ArgumentError: the task takes its weights plain, or the array has another shape or dtype than they have.
-        TemplateError: no layout of filters.
+        ArgumentError: the task takes unpacked weights, or the array has the wrong shape or dtype.
+        TemplateError: the layout is not one of filters.
     """
     from pegbox.codegen import aligned_copy  # imports NumPy, which is slow to import
 
@@ -132,7 +131,7 @@ def _filters(task: Task, array: np.ndarray[Any, Any], layout: str) -> np.ndarray
 
     conv, groups = conv_of(task), task.workload[1].get("groups", 0)
     if task.name == "separable_conv2d":
-        conv = replace(conv, kernel=(1, 1))  # its other filters are taken as they are
+        conv = replace(conv, kernel=(1, 1))  # its other filters are used unpacked
     outputs = group_outputs(conv, groups) if groups else conv.o
     conv = replace(conv, c=conv.c // max(groups, 1))
     vectors, *inside, lanes = replace(conv, o=max(groups, 1) * outputs).weight_shape

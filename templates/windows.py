@@ -1,8 +1,8 @@
 """Reductions of windows that slide along the rows of an image, such as poolings with the channels first.
 
 `WindowGenerator` is the space generator `windows`. A window is reduced in two steps: its columns first, as vectors of
-neighbouring columns, so that windows that overlap share them; then the results of its columns, which begin a stride
-behind those of the window before. The columns' results of a few rows of windows stay in the closest cache.
+neighbouring columns, so that overlapping windows share them; then the results of its columns, which begin a stride
+after those of the window before. The columns' results of a few rows of windows stay in the closest cache.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _HEIGHTS = (4, 2, 1)
 """The numbers of rows of windows whose columns are reduced at once."""
 
 _MOST_ROWS = 14
-"""The most rows of windows in an image whose columns may all be reduced at once."""
+"""The largest number of rows of windows in an image for reducing all columns at once."""
 
 _STEPS = 32
-"""The most steps of a reduction that is unrolled."""
+"""The largest number of steps of an unrolled reduction."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class WindowGenerator:
 
 
 class _Reduction(NamedTuple):
-    """A reduction of `source`, an element at `axis` of the result and `reduce_axis` of a window, by `combine`."""
+    """A reduction of `source` by `combine`, with `axis` for the result and `reduce_axis` for the window."""
 
     name: str
     combine: Any
@@ -210,7 +210,7 @@ def _declare(cfg: pb.TemplateConfig, found: Windows) -> None:
 def _lanes(cfg: pb.TemplateConfig, found: Windows) -> list[int]:
     """Return the lanes of two registers, which hide latency, of one, and, if registers are wide, of half of one.
 
-    Where registers are wide, the lanes that waste least at the ends of rows come first.
+    With wide registers, the lanes that waste least at the ends of rows come first.
     """
     lanes = lanes_of(cfg.target, *(op.outputs[0].dtype for op in (found.columns, found.out)))
     if cfg.target.vector_bits < WIDE_BITS:

@@ -1,4 +1,4 @@
-"""`Winograd`: a convolution by F(m × m, r × r), and the tiles that its outputs are cut into."""
+"""`Winograd`: a convolution by F(m × m, r × r), with its outputs cut into tiles."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ R = (3, 5)
 WORST = 1e-6
 """The largest estimated error of an m for weights that are packed ahead, relative to the outputs."""
 _RUN = 4
-"""The most vectors in a row of pixels that is stored at a time."""
+"""The largest number of vectors in a row of pixels stored at a time."""
 _TRANSFORM = 6.0
-"""Cycles that the transforms of a vector take: loads, sums and stores of two passes in each direction."""
+"""The cycles of a vector's transforms: loads, sums and stores of two passes in each direction."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Winograd:
 
     @property
     def run(self) -> int:
-        """The tiles of a row that are stored together: as many as fill vectors where rows of pixels are stored."""
+        """The number of tiles of a row stored together: enough to fill vectors if rows of pixels are stored."""
         if self.conv.layout == "NHWC":
             return 1
         columns, lanes = self.tiles[1], self.conv.lanes
@@ -96,14 +96,13 @@ class Winograd:
 def tile_sizes(conv: Conv, m: int, accuracy: float | None = None) -> list[int]:
     """Return the sizes m that are in the space of a convolution: the given one, or those that are accurate enough.
 
-    Weights that are packed ahead are transformed for one m: the one that is expected to be fastest of those with small
-    errors.
+    Weights packed ahead are transformed for one m: the one expected to be fastest among those with small errors.
 
     Args:
-        accuracy: the largest error that the user allows; None for the default, with which all sizes are tried.
+        accuracy: the largest error that the user allows; None for the default, which allows all sizes.
 
     Raises:
-        TemplateError: another convolution, an unknown `m`, or no size that is accurate enough.
+        TemplateError: the convolution or `m` is not supported, or no size is accurate enough.
     """
     _check(conv)
     if m not in (0, *M):
@@ -125,7 +124,7 @@ def tile_sizes(conv: Conv, m: int, accuracy: float | None = None) -> list[int]:
 
 
 def winograd_of(task: Task) -> Winograd:
-    """Return the convolution of a task, with the tiles that its weights are packed for, or the first ones."""
+    """Return the convolution of a task, with the tiles of its packed weights, or the first ones."""
     conv = conv_of(task)
     return Winograd(conv, tile_sizes(conv, task.workload[1]["m"], task.given_accuracy)[0])
 

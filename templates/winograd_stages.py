@@ -6,7 +6,7 @@ A block of tiles is the outer loop. It contains, while the data are in the secon
   the whole input, with its border of zeros;
 - for each block of output channels `products`, n × n products of matrices, in register tiles of `rows` tiles of the
   image × `vectors` vectors of output channels;
-- Aᵀ M A, stored where the outputs belong, with what follows them.
+- Aᵀ M A, stored at the places of the outputs, with any epilogue.
 
 Transforms are two passes of sums, along rows and along columns. Vectors run along channels; the loop that selects a row
 of a matrix is unrolled, so that its constants are in the code.
@@ -33,7 +33,7 @@ TILE, IMAGE = "tile", "image"
 
 @dataclass(frozen=True)
 class Filters:
-    """The transformed filters, and the stages on the way there: none of these where they were packed ahead."""
+    """The transformed filters, and the stages that compute them: none if they were packed ahead."""
 
     transformed: te.Tensor
     half: te.Tensor | None = None
@@ -42,7 +42,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class WinogradStages:
-    """The stages from the copy of the inputs to the result; a half is what one of the two passes gives."""
+    """The stages from the copy of the inputs to the result; a half is the result of one of the two passes."""
 
     copied: te.Tensor
     data_half: te.Tensor
@@ -174,7 +174,7 @@ def schedule(cfg: pb.TemplateConfig, w: Winograd, stages: WinogradStages) -> te.
 def _schedule_out(
     cfg: pb.TemplateConfig, s: te.TESchedule, w: Winograd, stages: WinogradStages
 ) -> tuple[te.IterVar, te.IterVar]:
-    """Store tile by tile what the output transform gives; return the loops over blocks of tiles and of channels."""
+    """Store the output transform tile by tile; return the loops over blocks of tiles and of channels."""
     conv, out = w.conv, s[stages.out]
     n, o, y, x = conv.named(out.op.axis)
     yt, yi = out.split(y, factor=w.m)
@@ -202,7 +202,7 @@ def _schedule_out(
 
 
 def _schedule_tiles(cfg: pb.TemplateConfig, tiles: te.Stage, w: Winograd) -> Place:
-    """Write tiles side by side, for a row of them to be stored; return the loop over tiles."""
+    """Write tiles next to each other, to store a row of them; return the loop over tiles."""
     n, v, y, x, z = tiles.op.axis
     xt, xi = tiles.split(x, factor=w.m)
     tiles.reorder(n, v, xt, y, xi, z)

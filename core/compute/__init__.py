@@ -10,7 +10,7 @@ from pegbox.compute.graph import placeholders, post_order
 from pegbox.compute.head_layout import AttentionSizes, HeadLayout
 from pegbox.compute.movement import flat_index, reshaped, unflat_indices
 from pegbox.compute.phases import without_zeros
-from pegbox.compute.plain_attention import LOWEST_SCORE, attention, biased
+from pegbox.compute.plain_attention import HIGHEST_SCORE, attention, biased, origin
 from pegbox.compute.printer import RESERVED, identifier, te_lines, tensor_names
 from pegbox.compute.product import matmul
 from pegbox.compute.reducer import map_body
@@ -31,13 +31,13 @@ from pegbox.compute.tensor import (
 from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
-    from pegbox.compute.numpy_program import NumpyProgram  # slow to load, and seldom needed
+    from pegbox.compute.numpy_program import NumpyProgram  # slow to load, and rarely needed
 
 __all__ = [
-    "AHEAD", "LOWEST_SCORE", "RESERVED", "AttentionSizes", "ComputeOp", "ExternOp", "HeadLayout", "IterVar",
+    "AHEAD", "HIGHEST_SCORE", "RESERVED", "AttentionSizes", "ComputeOp", "ExternOp", "HeadLayout", "IterVar",
     "NumpyProgram", "Operation", "PlaceholderOp", "ScanOp", "Tensor", "attention", "biased", "body_loads",
     "body_parts", "check_static", "convolve", "convolve_nhwc", "count_flop", "elements", "elementwise",
-    "flat_index", "identifier", "map_body", "matmul", "operations", "padded", "parts_of", "placeholders",
+    "flat_index", "identifier", "map_body", "matmul", "operations", "origin", "padded", "parts_of", "placeholders",
     "post_order", "read_buffers", "reshaped", "te_lines", "tensor_names", "unflat_indices", "without_zeros",
 ]  # fmt: skip
 

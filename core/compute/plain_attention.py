@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from pegbox.compute.head_layout import HeadLayout
@@ -11,8 +12,8 @@ from pegbox.expr.build import const, maximum, select
 from pegbox.expr.math import exp
 from pegbox.expr.nodes import Expr
 
-LOWEST_SCORE = {"float32": -3e38, "float64": -1e308}
-"""The score of a key that a query does not see, by type; finite, so that differences of two are zero."""
+HIGHEST_SCORE = {"float32": 3e38, "float64": 1e308}
+"""A finite number above all scores, by type: `origin` of those that are all -inf."""
 
 
 def attention(
@@ -26,18 +27,20 @@ def attention(
 ) -> Tensor:
     """Compute softmax(Q · Kᵀ · scale + bias) · V, with the whole matrix of scores.
 
+    A query whose scores are all -inf gets zeros, as from PyTorch's `scaled_dot_product_attention`.
+
     Args:
         arrays: Q, K and V, or one array of all, in a layout; a head of K and V may serve several of Q.
-        causal: the last query sees all keys, and each one before it one key fewer.
+        causal: True if the last query sees all keys, and each earlier one sees one key fewer.
         bias: the summand of the scores [batch, heads, queries, keys], broadcast along axes of one element.
 
     Raises:
-        ComputeError: shapes that do not fit.
+        ComputeError: the shapes do not fit.
     """
     p = layout.sizes([array.shape for array in arrays])
     dtype, group = arrays[0].dtype, p.heads // p.kv_heads
     r, (j1, j2, j3) = reduce_axis((0, p.d), name="r"), (reduce_axis((0, p.n_k), name=f"j{n}") for n in (1, 2, 3))
-    shape, lowest = (p.batch, p.heads, p.n_q, p.n_k), const(LOWEST_SCORE[dtype], dtype)
+    shape, hidden = (p.batch, p.heads, p.n_q, p.n_k), const(-math.inf, dtype)
 
     def product(b: Expr, h: Expr, i: Expr, j: Expr) -> Expr:
         q, k = layout.element(arrays, 0, b, h, i, r), layout.element(arrays, 1, b, h // group, j, r)
@@ -47,11 +50,11 @@ def attention(
 
     def seen(b: Expr, h: Expr, i: Expr, j: Expr) -> Expr:
         score = biased(s(b, h, i, j) * const(scale, dtype), bias, (b, h, i, j))
-        return select(j <= i + (p.n_k - p.n_q), score, lowest) if causal else score
+        return select(j <= i + (p.n_k - p.n_q), score, hidden) if causal else score
 
     scores = compute(shape, seen, name="scaled")
     top = compute(shape[:3], lambda *at: max(scores(*at, j1), axis=j1), name="top")
-    weight = compute(shape, lambda *at: exp(scores(*at) - top(*at[:3])), name="weight")
+    weight = compute(shape, lambda *at: exp(scores(*at) - origin(top(*at[:3]))), name="weight")
     total = compute(shape[:3], lambda *at: sum(weight(*at, j2), axis=j2), name="total")
 
     def weighted(b: Expr, h: Expr, i: Expr, c: Expr) -> Expr:
@@ -63,20 +66,22 @@ def attention(
     def element(*at: Expr) -> Expr:
         place = dict(zip(axes.axes, at, strict=True))
         b, h, i, c = (place[axis] for axis in "BHND")
-        return sums(b, h, i, c) / total(b, h, i)
+        return sums(b, h, i, c) / maximum(total(b, h, i), 0.5)  # the largest weight is 1, unless all are zeros
 
     return compute(axes.shape(p.batch, p.heads, p.n_q, p.d_v), element, name=name)
 
 
-def biased(score: Expr, bias: Tensor | None, at: Sequence[Expr], *, factor: float = 1.0) -> Expr:
-    """Add the bias of a place to a score; a sum below `LOWEST_SCORE` is replaced by it.
+def origin(top: Expr) -> Expr:
+    """Return the number that is subtracted from scores with this maximum; a high one if all are -inf.
 
-    Args:
-        bias: broadcast along axes of one element; None for no bias.
-        factor: the factor of the bias, as the score has it already.
+    Differences from -inf would be NaN. Those from a high number have exponentials of zero, also where a schedule
+    computes them from leftovers.
     """
+    return select(top > -math.inf, top, HIGHEST_SCORE[top.dtype])
+
+
+def biased(score: Expr, bias: Tensor | None, at: Sequence[Expr]) -> Expr:
+    """Add the bias of a place, broadcast along axes of one element, to a score; None is no bias."""
     if bias is None:
         return score
-    places = [const(0, "int64") if extent == 1 else i for extent, i in zip(bias.shape, at, strict=True)]
-    summand = bias(*places) if factor == 1.0 else bias(*places) * const(factor, bias.dtype)
-    return maximum(score + summand, const(LOWEST_SCORE[bias.dtype], bias.dtype))
+    return score + bias(*(const(0, "int64") if extent == 1 else i for extent, i in zip(bias.shape, at, strict=True)))

@@ -1,6 +1,6 @@
 """The loop IR: nodes of programs, modules, and how values are written in scripts.
 
-Names are imported when they are first used: the processes that compile candidates need few.
+Names are imported when they are first used, because processes that compile candidates need few.
 """
 
 from __future__ import annotations

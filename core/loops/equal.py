@@ -1,7 +1,7 @@
 """Structural equality of programs, up to the names of variables.
 
-Names of functions, parameters, buffers and blocks count, because people look things up by them; names of loops and of
-block variables do not. Buffers correspond by their place. The `origins` of a program do not count either.
+Names of functions, parameters, buffers and blocks matter, because people use them for lookups; names of loops and of
+block variables do not. Buffers correspond by position. The `origins` of a program do not count either.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Alloc, Block, BlockIter, For, Function, Stmt
 from pegbox.loops.reductions.combiner import combiner_of
 
-# The attributes that are compared in ways of their own, or not at all.
+# The attributes with special comparisons, or none.
 _APART = ("name", "annotations", "origins", "strides")
 
 
@@ -29,10 +29,10 @@ def _attributes(kind: type) -> tuple[str, ...]:
 def structural_equal(a: object, b: object, *, labels: bool = True) -> bool:
     """Compare two statements, functions or modules up to the names of their variables.
 
-    Variables and buffers that come from outside have to be the same ones.
+    Variables and buffers from outside must be identical.
 
     Args:
-        labels: blocks, buffers and functions must be called the same too.
+        labels: require equal names of blocks, buffers and functions, too.
     """
     if a is b:
         return True

@@ -20,14 +20,14 @@ IMPORT_LIBRARY = "import_library"
 
 @dataclass(frozen=True, slots=True)
 class CSource:
-    """A C text, or a C++ text with `extern "C"` functions; the system's compiler compiles it when it is needed."""
+    """A C text, or a C++ text with `extern "C"` functions; the system's compiler compiles it on demand."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class CLibrary:
-    """A shared library that is there already."""
+    """An existing shared library."""
 
     path: str
 
@@ -78,7 +78,7 @@ def foreign_code(code: ForeignCode | Iterable[ForeignCode]) -> tuple[ForeignCode
 
 
 def with_code(func: Function, code: Iterable[ForeignCode]) -> Function:
-    """Return the function with more C code; what it has already is not added again."""
+    """Return the function with more C code, without repeating code that it has."""
     wanted = dict.fromkeys((*code_of(func), *foreign_code(code)))
     attrs = {k: v for k, v in func.attrs.items() if k not in (IMPORT_C, IMPORT_LIBRARY)}
     if sources := tuple(c.text for c in wanted if isinstance(c, CSource)):
@@ -89,7 +89,7 @@ def with_code(func: Function, code: Iterable[ForeignCode]) -> Function:
 
 
 PREFIX = "pegbox_python_"
-"""The beginning of the names that Python functions have as C functions."""
+"""The prefix of Python functions' names as C functions."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ _functions: dict[str, PythonFunction] = {}
 
 
 def call_python(function: Callable[..., Any], operands: Sequence[Address]) -> Call:
-    """Make a call of a Python function on the arrays of pointers. It works in this process alone.
+    """Make a call of a Python function on the arrays of pointers. It works only in this process.
 
     Raises:
         ArgumentError: it is not a function.
@@ -116,5 +116,5 @@ def call_python(function: Callable[..., Any], operands: Sequence[Address]) -> Ca
 
 
 def python_function(symbol: str) -> PythonFunction | None:
-    """Return the function that was given a name in this process."""
+    """Return the function with a given name in this process."""
     return _functions.get(symbol)

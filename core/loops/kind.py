@@ -1,8 +1,8 @@
-"""Loop kinds: how the iterations of a loop run, and which memory they use together.
+"""Loop kinds: the execution of a loop's iterations, and the memory that they share.
 
-A loop that is bound to a thread axis is of the kind of that axis. A program with such loops may be read loop by loop,
-as if all were serial: each thread then does for itself all that is below it. That reading always gives the right
-values; all checks and the interpreters go by it. `pegbox.loops.threads` knows what threads do beyond it.
+A loop bound to a thread axis has the kind of that axis. A program with such loops may be read loop by loop, as if all
+were serial: each thread then does all the work below it by itself. This reading always gives the right values, and all
+checks and interpreters use it. `pegbox.loops.threads` handles the cooperation of threads.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class ForKind(str, Enum):
         is_bound: the loop is bound to a thread axis.
         waits: it is bound to the threads of a block, which wait for each other, or to virtual ones.
         cooperates: its iterations are the threads of a block, which share work and reduce together.
-        has_one_extent: all loops of the kind have as many iterations in a kernel.
+        has_one_extent: all loops of the kind in a kernel have the same number of iterations.
         word: the name of the kind in scripts.
-        option: the name of the argument that says which of several kinds of one word it is; "" if it is alone.
+        option: the name of the argument that distinguishes kinds with the same word; "" if there is only one.
     """
 
     SERIAL = "serial"
@@ -58,7 +58,7 @@ class ForKind(str, Enum):
         return f"bound to {self.value}" if self.is_bound else self.value
 
     def shares(self, scope: str) -> bool:
-        """Do the iterations of a thread loop see one buffer of that scope together?
+        """Check if the iterations of a thread loop share one buffer of that scope.
 
         All threads share "global" memory, those of a block "shared" memory, those along threadIdx.x "warp" memory;
         "local" memory belongs to one thread. A block below the loop computes such a buffer for all iterations.

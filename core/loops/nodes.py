@@ -79,10 +79,10 @@ class Seq(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If(Stmt):
-    """A statement `then` that runs where the condition holds.
+    """A statement `then` that runs if the condition holds.
 
-    `guard` marks a condition that only keeps an iteration inside its domain: what the iteration would write where
-    it fails is never read, so that a pass may drop the test wherever memory allows the extra work.
+    `guard` marks a condition that only keeps an iteration inside its domain: values written without the test would
+    never be read, so that a pass may drop it wherever memory allows the extra work.
     """
 
     condition: Expr
@@ -101,7 +101,7 @@ class Store(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluate(Stmt):
-    """A call whose effect counts: of a C function, an LLVM intrinsic, a prefetch. `Address`es name what it touches."""
+    """A call for its effect: of a C function, an LLVM intrinsic, a prefetch. `Address`es name the touched memory."""
 
     expr: Expr
 
@@ -143,7 +143,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """A computation of one point, about its own variables.
+    """A computation of one point, in terms of its own variables.
 
     `annotations` may hold ("combiner", name): the reduction's combiner, for people and for vectorized reductions. A
     user's own reducer is kept whole, as ("reducer", (name, combination)): see `pegbox.loops.reductions.combiner`.
@@ -183,9 +183,9 @@ class BlockRealize(Stmt):
 class Function:
     """A function of `params`, in call order; `outputs` are the parameters that it writes.
 
-    `allocs` are the intermediate buffers of a scheduled program (a lowered program has Alloc nodes instead).
-    `origins` of a lowered program: each block that was there, with the names of the buffers that it writes. They are
-    its symbol table: `loops` finds the statements of a stage by it.
+    `allocs` are the intermediate buffers of a scheduled program (a lowered program has Alloc nodes instead). `origins`
+    of a lowered program are its original blocks, each with the names of the buffers that it writes. They are a symbol
+    table, by which `loops` finds the statements of a stage.
     """
 
     name: str
@@ -206,8 +206,8 @@ class Function:
     def loops(self, name: str, *, init: bool = False) -> list[tuple[str, int, str]]:
         """Return the loops around the statement of a stage or block, outermost first: (name, extent, kind).
 
-        Loops of one iteration are not there once a program is lowered; where lowering has cut it into a main part and
-        tails, they are those of the main part. For a reduction, they are those of the update.
+        A lowered program has no loops of one iteration; if lowering has cut the loops into a main part and tails, they
+        are those of the main part. For a reduction, they are those of the update.
 
         Args:
             init: the statement that starts the elements of a reduction, instead; so does the name "C_init".
@@ -223,7 +223,7 @@ class Function:
         return replace(self, body=body)
 
     def with_attr(self, name: str | Mapping[str, Any], value: Any = None) -> Function:
-        """Return the function with another attribute, or with those of a mapping; "global_symbol" is its name too."""
+        """Return the function with another attribute, or those of a mapping; "global_symbol" also sets its name."""
         named = name if isinstance(name, Mapping) else {check_text("with_attr: name", name, error=LoweringError): value}
         attrs = {**self.attrs, **named}
         return replace(self, name=str(attrs.get("global_symbol", self.name)), attrs=attrs)

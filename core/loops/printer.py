@@ -32,7 +32,7 @@ def indented(lines: Iterable[str]) -> list[str]:
 
 
 class StatementPrinter(ABC):
-    """A walk over statements, with expressions in a style; the parts that texts write differently are methods."""
+    """A walk over statements, with expressions in a style; methods write the parts that differ between formats."""
 
     nothing: ClassVar[tuple[str, ...]] = ()  # the text of no statement
 
@@ -107,7 +107,7 @@ def show_kind(loop: For) -> str:
 
 
 class PlainPrinter(StatementPrinter):
-    """A printer that gives each variable and buffer in scope a name of its own: the second `i` prints as `i_1`."""
+    """A printer that gives each variable and buffer in scope a unique name: the second `i` prints as `i_1`."""
 
     def __init__(self) -> None:
         super().__init__(PLAIN, lambda what: self.names.get(what, what.name))
@@ -148,7 +148,7 @@ class PlainPrinter(StatementPrinter):
         for it, value in zip(block.iters, stmt.values, strict=True):
             text = self.expr(value)
             yield f"{self.declare(it.var)} = {it.kind}({it.extent}, {text})"
-        # The predicate speaks of the loops around the block; a constant true is not worth a line.
+        # The predicate uses the loops around the block; a constant true is not worth a line.
         predicate = self.expr(stmt.predicate)
         if predicate != "True":
             yield f"where {predicate}"

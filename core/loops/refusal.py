@@ -9,7 +9,7 @@ from pegbox.expr.nodes import Var
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A reason, a remedy, and the loops and blocks that they are about."""
+    """A reason, a remedy, and the loops and blocks concerned."""
 
     reason: str
     remedy: str

@@ -16,12 +16,12 @@ from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If,
 def verify(func: Function) -> None:
     """Check a scheduled or lowered function.
 
-    Variables are bound once and used where they are known, buffers are parameters or allocated, blocks have names of
-    their own and speak only of their own variables; block variables stay in their domains and indices in their shapes,
-    unless a condition may keep them there; a block touches only its stated regions.
+    Variables are bound once and used where they are known, buffers are parameters or allocated, blocks have unique
+    names and use only their own variables; block variables stay in their domains and indices in their shapes, unless a
+    condition may keep them there; a block touches only its stated regions.
 
     Raises:
-        LoweringError: the first thing that is wrong.
+        LoweringError: the program is malformed; the message describes the first fault.
     """
     _Verifier(func).run()
 
@@ -166,7 +166,7 @@ class _Verifier:
             case Load(buffer, indices):
                 self.access(buffer, indices, expr.box, sure)
             case Select() | Logic():
-                # Not every part of these is evaluated.
+                # Some parts of these may not be evaluated.
                 for part in operands(expr):
                     self.expr(part, False)
             case _:

@@ -97,7 +97,7 @@ def bound_vars(realize: BlockRealize, kind: IterKind) -> set[Var]:
 
 
 def only_reduces(var: Var, realize: BlockRealize) -> bool:
-    """Do the iterations of a loop reduce into the same elements of a block?"""
+    """Check if the iterations of a loop reduce into the same elements of a block."""
     return var in bound_vars(realize, IterKind.REDUCE) - bound_vars(realize, IterKind.SPATIAL)
 
 
@@ -108,7 +108,7 @@ def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
 
 
 def map_present(stmt: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt | None:
-    """Change the direct sub-statements of a statement, of which some may vanish; None where nothing is left of it."""
+    """Change the direct sub-statements of a statement, some of which may vanish; None if nothing is left."""
     match stmt:
         case Store() | Evaluate():
             return stmt

@@ -14,13 +14,13 @@ from pegbox.loops.printer import PlainPrinter, show_kind
 from pegbox.schedule.tree import Tree
 from pegbox.shown import value_text
 
-_MARK = "\0"  # in no name
+_MARK = "\0"  # a character that no name contains
 _LONGEST = 60  # characters of an argument in a message
 _DEEPEST = 4  # lists in lists of an argument in a message
 
 
 def add_call(error: ScheduleError, primitive: str, args: Iterable[Any], options: Mapping[str, Any]) -> bool:
-    """Note the call in its refusal; returns False for a refusal that has the note of an inner call."""
+    """Note the call in its refusal; return False for a refusal that already names an inner call."""
     if error.primitive:
         return False
     error.primitive = primitive
@@ -30,7 +30,7 @@ def add_call(error: ScheduleError, primitive: str, args: Iterable[Any], options:
 
 @contextmanager
 def showing(tree: Tree) -> Iterator[None]:
-    """Let refusals show this program, not the one that is scheduled, with the place that they name marked."""
+    """Let refusals show this program instead of the scheduled one, with the named place marked."""
     try:
         yield
     except ScheduleError as error:
@@ -40,7 +40,7 @@ def showing(tree: Tree) -> Iterator[None]:
 
 def _argument(value: Any, depth: int = 0) -> str:
     if isinstance(value, list | tuple):
-        if depth == _DEEPEST:  # also where a list holds itself
+        if depth == _DEEPEST:  # also for a list that contains itself
             return "[...]"
         return f"[{', '.join(_argument(each, depth + 1) for each in value)}]"
     name = getattr(value, "__name__", None) or getattr(value, "name", None)  # a function's repr has its address
@@ -49,7 +49,7 @@ def _argument(value: Any, depth: int = 0) -> str:
 
 
 def shown(tree: Tree, marked: Sequence[Var | str] = ()) -> str:
-    """Return the nests of the marked loops and blocks, with marks; the whole program where there are none."""
+    """Print the nests of the marked loops and blocks, with marks; the whole program if there are none."""
     nodes: list[Stmt] = [
         found for m in marked if (found := tree.blocks.get(m) if isinstance(m, str) else tree.loops.get(m)) is not None
     ]
@@ -62,7 +62,7 @@ def shown(tree: Tree, marked: Sequence[Var | str] = ()) -> str:
 
 
 class _Outline(PlainPrinter):
-    """A printer of loops, with a line for each block and a mark in the lines of the `marked` statements."""
+    """A printer of loops, with one line for each block, that marks the lines of the `marked` statements."""
 
     def __init__(self, marked: set[int]) -> None:
         super().__init__()

@@ -42,7 +42,7 @@ class BufferVar:
 
 
 class IRBuilder:
-    """A list of statements in the making; `get` gives them as one."""
+    """A list of statements under construction; `get` returns them as one."""
 
     def __init__(self) -> None:
         self._stack: list[list[Stmt]] = [[]]
@@ -56,7 +56,7 @@ class IRBuilder:
     def for_range(
         self, begin: Any, end: Any, name: str = "i", dtype: str = dtypes.INDEX, kind: str = "serial"
     ) -> Iterator[Expr]:
-        """Open a loop: statements that are emitted inside `with` run for each number from `begin` to before `end`."""
+        """Open a loop: statements emitted inside `with` run for each number from `begin` to `end` - 1."""
         first, last = (dtypes.integer(e.value if isinstance(e, Const) else e) for e in (begin, end))
         if first is None or last is None or last <= first or not isinstance(kind, str) or kind not in _KINDS:
             raise ScheduleError(
@@ -71,14 +71,14 @@ class IRBuilder:
 
     @contextmanager
     def if_scope(self, condition: Expr) -> Iterator[None]:
-        """Run the statements that are emitted inside `with` only where the condition holds."""
+        """Run the statements emitted inside `with` only where the condition holds."""
         self._stack.append([])
         yield
         body = self._stack.pop()
         self.emit(If(condition, seq(*body)))
 
     def allocate(self, dtype: str, shape: int | Sequence[int], name: str = "buf", scope: str = "local") -> BufferVar:
-        """Return a buffer of the statements' own."""
+        """Return a local buffer for the statements."""
         given = shape if isinstance(shape, list | tuple) else [shape]
         extents = tuple(dtypes.integer(extent) or 0 for extent in given)
         if any(extent < 1 for extent in extents):
@@ -91,7 +91,7 @@ class IRBuilder:
         return BufferVar(self, buffer)
 
     def buffer_ptr(self, buffer: IntrinBuffer) -> BufferVar:
-        """Return an operand whose elements are read and assigned."""
+        """Return an operand for reading and assigning its elements."""
         wanted = "a buffer that fcompute is given"
         return BufferVar(self, check_instance("buffer_ptr", buffer, IntrinBuffer, wanted, error=ScheduleError).buffer)
 
@@ -118,10 +118,10 @@ class IRBuilder:
         )
 
     def get(self) -> Stmt:
-        """Return the statements that were emitted, as one.
+        """Return the emitted statements as one.
 
         Raises:
-            ScheduleError: nothing was.
+            ScheduleError: nothing was emitted.
         """
         if not self._stack[0]:
             raise ScheduleError("ir_builder: nothing was emitted", "emit a statement before get()")

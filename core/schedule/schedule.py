@@ -35,7 +35,7 @@ class Schedule(ScheduleState):
     """A program and the primitives on it.
 
     Each primitive checks, changes the program at once (`sch.func` is the new one; programs themselves are immutable),
-    and is recorded in `sch.trace`. A step that would change the result is refused and leaves everything as it was.
+    and is recorded in `sch.trace`. A step that would change the result is refused and leaves everything unchanged.
 
     >>> sch = Schedule([A, B, C])
     >>> i, j, k = sch.get_loops("C")

@@ -1,6 +1,6 @@
 """Index of a program: loops by variable, blocks by name, parents by node; and path-copying edits.
 
-The tree ends at blocks: a block's body speaks only of the block's own variables, so no primitive has to look inside
+The tree ends at blocks: a block's body uses only the block's own variables, so that no primitive needs to look inside
 to move it. Building a tree costs microseconds, so that each edit just makes the next one.
 """
 
@@ -27,7 +27,7 @@ _OWN: Mapping[Var, Var] = {}
 class BlockBody(Function):
     """The inside of a block as a program.
 
-    `domain` are the variables of the blocks around with their extents, `taken` the names of the blocks outside.
+    `domain` are the variables of the surrounding blocks with their extents, `taken` the names of the blocks outside.
     """
 
     domain: tuple[tuple[Var, int], ...] = ()
@@ -77,12 +77,12 @@ class Tree:
 
     @property
     def domain(self) -> tuple[tuple[Var, int], ...]:
-        """The variables of blocks around, with their extents."""
+        """The variables of surrounding blocks, with their extents."""
         return self.func.domain if isinstance(self.func, BlockBody) else ()
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all blocks, those inside blocks and those around the program too."""
+        """The names of all blocks, including those inside blocks and those around the program."""
         own = frozenset(realize.block.name for realize in realizes(self.func.body))
         return own | self.func.taken if isinstance(self.func, BlockBody) else own
 
@@ -139,7 +139,7 @@ class Tree:
         return [r for r in self.blocks.values() if any(w.buffer is buffer for w in r.block.reads)]
 
     def replace(self, old: Stmt, new: Stmt | None) -> Function:
-        """Return the function with `old` exchanged; None removes it, and the loops that it leaves empty with it."""
+        """Return the function with `old` replaced; None removes it, together with loops that would be empty."""
         parents = self.parents
         up = parents.get(id(old))
         while new is None and isinstance(up, For | If | Alloc):
@@ -185,7 +185,7 @@ def annotations_of(node: For | BlockRealize) -> tuple[Annotation, ...]:
 
 
 def annotated(node: For | BlockRealize, key: str, value: Any = None) -> For | BlockRealize:
-    """Return the loop or block with another note of a key, or with none."""
+    """Return the loop or block with another note for a key, or without one."""
     kept = tuple(note for note in annotations_of(node) if note[0] != key)
     notes = kept if value is None else (*kept, (key, value))
     if isinstance(node, For):

@@ -13,7 +13,7 @@ from pegbox.expr import is_float
 
 
 def _border(x: te.Tensor, padding: int, value: te.Expr | float = 0.0) -> te.Tensor:
-    """X[n, c, *spatial] with a border on either side of each spatial axis."""
+    """Return X[n, c, *spatial] with a border on either side of each spatial axis."""
     pads = (0, 0, *[padding] * (x.ndim - 2))
     return padded(x, pads, pads, value)
 
@@ -197,7 +197,7 @@ def avg_pool2d(
 
 
 def _constant(*axes: str) -> dict[str, object]:
-    """The attribute of an operation whose small constant matrices these axes index: see the rules of sketches."""
+    """Make the attribute for axes that index small constant matrices: see the rules of sketches."""
     return {"auto_scheduler_simplify_const_tensor_indices": list(axes)}
 
 

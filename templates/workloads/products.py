@@ -10,7 +10,7 @@ from pegbox import te
 
 
 def _product(a: te.Tensor, b: te.Tensor, name: str, accumulate: str | None = None) -> te.Tensor:
-    """A · B over the leading axes, summed in a type of its own where one is given."""
+    """Compute A · B over the leading axes, summed in another type if one is given."""
     *lead, m, depth = a.shape
     k = te.reduce_axis((0, depth), name=f"{name}_k")
     dtype = accumulate or a.dtype
@@ -23,7 +23,7 @@ def _product(a: te.Tensor, b: te.Tensor, name: str, accumulate: str | None = Non
 
 
 def _map(x: te.Tensor, value: Callable[..., te.Expr], name: str) -> te.Tensor:
-    """Another tensor of the same shape: `value(element, *indices)`."""
+    """Make another tensor of the same shape: `value(element, *indices)`."""
     return te.compute(x.shape, lambda *at: value(x(*at), *at), name=name)
 
 

@@ -159,3 +159,49 @@ def test_the_tile_stays_in_registers() -> None:
 
     text = assembly(emit(stored_tile(14), WIDE))
     assert "rsp" not in text.split("retq")[0]
+
+
+def summed_where(*, guard: bool) -> Function:
+    """Make c[x] = t[x] = 1 + a[0, x] + a[1, x] for x < 11, and for the others of a whole vector c[x] = t[x] = 1.
+
+    With a guard, c ends before the others.
+    """
+    a, t = Buffer("a", (2, 11), "float32"), Buffer("t", (16,), "float32", "local")
+    c = Buffer("c", (11 if guard else 16,), "float32")
+    fill = loop("x", 16, lambda x: put(t, x, 1.0), VECTORIZED)
+    step = loop(
+        "k",
+        2,
+        lambda k: loop("x", 16, lambda x: If(x < 11, put(t, x, get(t, x) + get(a, k, x)), guard), VECTORIZED),
+        UNROLLED,
+    )
+    out = loop("x", c.shape[0], lambda x: put(c, x, get(t, x)), VECTORIZED)
+    return function([a, c], [c], alloc(t, seq(fill, step, out)))
+
+
+@pytest.mark.parametrize("target", [ONE_CORE, AVX2], ids=["host", "avx2"])
+@pytest.mark.parametrize("guard", [False, True], ids=["test", "guard"])
+def test_sums_of_some_lanes_have_their_values(guard: bool, target: Target) -> None:
+    check(summed_where(guard=guard), target)
+
+
+def test_lanes_that_a_guard_leaves_out_are_not_blended() -> None:
+    """LLVM would keep the sums before an unrolled loop, to blend them with those after it."""
+    assert "select <16 x i1>" in emit(summed_where(guard=False), WIDE).ll
+    text = emit(summed_where(guard=True), WIDE).ll
+    assert "select <16 x i1>" not in text
+    assert "@llvm.masked.load" in text
+
+
+def test_lanes_beyond_the_end_of_a_row_are_elements_of_the_next() -> None:
+    """Each row of the tile has 11 elements; a vector that begins in one ends in the other."""
+    a, t, c = (Buffer(name, (2, 11), "float32", "local" if name == "t" else "global") for name in "atc")
+    fill = loop("y", 2, lambda y: loop("x", 11, lambda x: put(t, y, x, 1.0)))
+
+    def add(y: Expr, x: Expr) -> Stmt:
+        return If(x < 11, put(t, 1 - y, x, get(t, 1 - y, x) + get(a, 1 - y, x)), guard=True)
+
+    step = loop("y", 2, lambda y: loop("x", 16, lambda x: add(y, x), VECTORIZED), UNROLLED)
+    out = loop("y", 2, lambda y: loop("x", 11, lambda x: put(c, y, x, get(t, y, x)), VECTORIZED))
+    for target in ONE_CORE, AVX2:
+        check(function([a, c], [c], alloc(t, seq(fill, step, out))), target)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pegbox.expr.build import as_expr, index
-from pegbox.expr.nodes import Buffer, Load, Var
-from pegbox.loops.nodes import Alloc, For, Function, If, Seq, Stmt, Store, seq
+from pegbox.expr.nodes import Buffer, Call, Load, Var
+from pegbox.loops.nodes import Alloc, Evaluate, For, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.passes.hoist import hoist_tests
+from pegbox.loops.visit import walk
 
 OUT, ROW, COL = Buffer("out", (8, 8)), Var("i"), Var("j")
 STORE = Store(OUT, (ROW, COL), as_expr(1.0))
@@ -62,3 +63,40 @@ def test_a_test_leaves_an_allocation() -> None:
     body = For(ROW, 8, Alloc(buffer, For(COL, 8, If(ROW < 5, inner))))
     text = hoisted(body)
     assert text.index("if i < 5") < text.index("T = alloc") < text.index("for j")
+
+
+def test_what_only_tested_statements_read_is_computed_under_their_test() -> None:
+    buffer = Buffer("T", (1,))
+    element = Load(buffer, (index(0),))
+    init, step = Store(buffer, (index(0),), as_expr(0.0)), Store(buffer, (index(0),), element + Load(OUT, (ROW, COL)))
+    stored = If(ROW < 5, Store(OUT, (ROW, index(0)), element))
+    text = hoisted(For(ROW, 8, Alloc(buffer, seq(init, For(COL, 8, step), stored))))
+    assert text.count("if ") == 1
+    assert text.index("if i < 5") < text.index("T = alloc")
+
+
+def test_what_an_untested_statement_reads_is_computed_always() -> None:
+    buffer = Buffer("T", (1,))
+    element = Load(buffer, (index(0),))
+    parts = Store(buffer, (index(0),), as_expr(0.0)), If(ROW < 5, Store(OUT, (ROW, index(0)), element))
+    text = hoisted(For(ROW, 8, Alloc(buffer, seq(*parts, Store(OUT, (ROW, index(1)), element)))))
+    assert text.index("T = alloc") < text.index("T[0] = 0.0") < text.index("if i < 5")
+
+
+def test_statements_with_other_effects_run_always() -> None:
+    buffer = Buffer("T", (1,))
+    made = seq(Evaluate(Call("extern:note", (), "int32")), Store(buffer, (index(0),), as_expr(0.0)))
+    stored = If(ROW < 5, Store(OUT, (ROW, index(0)), Load(buffer, (index(0),))))
+    text = hoisted(For(ROW, 8, Alloc(buffer, Seq((For(COL, 2, made), stored)))))
+    assert text.index("note") < text.index("if i < 5")
+
+
+def test_guards_stay_guards_and_directly_around() -> None:
+    func = Function("f", (OUT,), (OUT,), For(ROW, 8, For(COL, 8, If(COL < 3, If(COL < 6, STORE, guard=True)))))
+    tests = [node for node in walk(hoist_tests(func).body) if isinstance(node, If)]
+    assert [(str(test.condition), test.guard) for test in tests] == [("j < 3", False), ("j < 6", True)]
+
+
+def test_a_guard_that_is_also_a_test_is_a_test() -> None:
+    func = Function("f", (OUT,), (OUT,), For(ROW, 8, For(COL, 8, If(COL < 3, If(COL < 3, STORE), guard=True))))
+    assert [node.guard for node in walk(hoist_tests(func).body) if isinstance(node, If)] == [False]

@@ -264,6 +264,31 @@ def test_te_shared_prefetches_of_panels_clamp_the_number_of_a_line(vectors: int,
         assert not at.endswith(f", {vectors - 1})"), at
 
 
+@pytest.mark.parametrize(("channels", "vectors"), [(64, 1), (72, 1), (72, 2), (100, 2), (20, 4), (72, 8)])
+def test_te_shared_prefetches_of_rows_that_lie_apart_are_those_of_all_lines(channels: int, vectors: int) -> None:
+    a = te.placeholder((4, 12, channels), name="A")
+    k = te.reduce_axis((0, 3), name="k")
+    c = te.compute((4, 10, channels), lambda y, x, z: te.sum(a[y, x + k, z], axis=k), name="C")
+
+    def lowered(shared: bool) -> Function:
+        s = te.create_schedule(c.op)
+        sums = s.cache_write(c, "local")
+        y, x, z = c.op.axis
+        yt, yi = s[c].split(y, factor=2)
+        xt, xi = s[c].split(x, factor=5)
+        zt, zi = s[c].split(z, factor=16 * vectors)
+        s[c].reorder(yt, xt, zt, yi, xi, zi)
+        s[sums].compute_at(s[c], zt)
+        s[sums].reorder(s[sums].op.reduce_axis[0], *s[sums].op.axis)
+        s[c].prefetch(c, xt, 1, among=s[sums].op.reduce_axis[0] if shared else None)
+        check_values(s, [a, c])
+        return pb.lower(s, [a, c])
+
+    assert asked(lowered(True)) == asked(lowered(False))
+    if vectors == 1:  # the channel is a multiple of a loop's variable
+        assert all("%" not in at and "//" not in at for _, (_, _, at) in prefetched(lowered(True)))
+
+
 def asked(func: Function) -> set[tuple[int, ...]]:
     """The indices of all prefetches while the program runs."""
     found: set[tuple[int, ...]] = set()

@@ -15,6 +15,7 @@ from pegbox import te
 from pegbox.codegen import Target
 from pegbox.errors import ArgumentError, CompileError, RecordError
 from pegbox.features import program_features
+from pegbox.features.memory_updates import has_narrow_update
 from pegbox.search.models import prediction
 from pegbox.search.models.prediction import described, predicted_configs, shipped_model, write_model
 from pegbox.search.models.trees import Trees
@@ -129,6 +130,21 @@ def test_programs_that_update_long_rows_by_narrow_vectors_come_last(monkeypatch:
     found = list(predicted_configs(task))
     assert {config["width"].val for config in found[-2:]} == {2, 3}
     assert [prediction.is_doomed(task, config) for config in found] == [False] * 4 + [True] * 2
+
+
+@pytest.mark.parametrize(("columns", "is_slow"), [(100, False), (36, True)])
+def test_narrow_vectors_matter_unless_they_end_long_rows(columns: int, is_slow: bool) -> None:
+    """Rows of 100 floats are six vectors and four lanes, those of 36 two vectors and four lanes."""
+    a = te.placeholder((8, 9), name="A")
+    b = te.placeholder((9, columns), name="B")
+    k = te.reduce_axis((0, 9), name="k")
+    c = te.compute((8, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    i, j = c.op.axis
+    outer, inner = s[c].split(j, factor=16)
+    s[c].reorder(i, k, outer, inner)
+    s[c].vectorize(inner)
+    assert has_narrow_update(pb.lower(s, [a, b, c]), 64) == is_slow
 
 
 def test_programs_of_long_straight_code_come_last(monkeypatch: pytest.MonkeyPatch) -> None:

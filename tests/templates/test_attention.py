@@ -142,6 +142,49 @@ def test_a_row_whose_keys_are_all_hidden_is_the_mean_of_its_values(n_k: int, blo
     np.testing.assert_allclose(o[0, 0, 1], v[0, 0].mean(axis=0), atol=1e-5)
 
 
+@pytest.mark.parametrize(("n_k", "block"), [(16, 0), (37, 0), (40, 32), (70, 32)])
+def test_a_bias_that_hides_what_a_causal_query_sees_shows_it_nothing_else(n_k: int, block: int) -> None:
+    """Query 1 sees keys of the lowest bias alone, query 2 one of them beside others of -inf: as torch computes it."""
+    kwargs = {"bias": "N", "causal": True}
+    task = pb.create_task("attention", args=(1, 1, 9, n_k, 8), kwargs=kwargs, target="llvm -num-cores 1")
+    q, k, v, bias, o = arrays_of(task)
+    bias[..., 1, :] = np.finfo("float32").min
+    bias[..., 2, :], bias[..., 2, 3] = -np.inf, np.finfo("float32").min
+    pb.build(task, config=_config(task, block=block))(q, k, v, bias, o)
+    np.testing.assert_allclose(o[0, 0, 1], v[0, 0, : n_k - 7].mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(o, softmax_product(q, k, v, bias=bias, causal=True), atol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("n_k", "block"), [(16, 0), (17, 0), (40, 0), (40, 32), (70, 32)])
+def test_a_query_all_of_whose_keys_have_a_bias_of_minus_infinity_gets_zeros(n_k: int, block: int, causal: bool) -> None:
+    kwargs = {"bias": "N", "causal": causal}
+    task = pb.create_task("attention", args=(1, 1, 9, n_k, 8), kwargs=kwargs, target="llvm -num-cores 1")
+    q, k, v, bias, o = arrays_of(task)
+    want = softmax_product(q, k, v, bias=bias, causal=causal)
+    bias[..., 1, :], want[..., 1, :] = -np.inf, 0
+    for config in (_config(task, block=block), _config(task, block=block, tiles=2)):
+        o[:] = np.nan
+        pb.build(task, config=config)(q, k, v, bias, o)
+        np.testing.assert_allclose(o, want, atol=1e-5)
+    np.testing.assert_allclose(task.reference([q, k, v, bias])[0], want, atol=1e-5)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(("causal", "block"), [(False, 0), (False, 32), (True, 32)])
+def test_a_bias_that_is_infinite_or_not_a_number_spoils_the_rows_that_see_it(
+    value: float, causal: bool, block: int
+) -> None:
+    kwargs = {"bias": "N", "causal": causal}
+    task = pb.create_task("attention", args=(1, 1, 20, 70, 8), kwargs=kwargs, target="llvm -num-cores 1")
+    q, k, v, bias, o = arrays_of(task)
+    bias[..., 7, 40], bias[..., 8, 69] = value, value
+    pb.build(task, config=_config(task, block=block))(q, k, v, bias, o)
+    spoilt = [7] if causal else [7, 8]  # query 8 does not see key 69
+    assert np.isnan(o[0, 0, spoilt]).all()
+    assert np.isfinite(np.delete(o[0, 0], spoilt, axis=0)).all()
+
+
 @pytest.mark.parametrize("size", [0.0, 30.0])
 def test_scores_of_any_magnitude_keep_their_accuracy(size: float) -> None:
     """Scores of thousands: exponentials overflow unless the maximum is subtracted first, block by block."""
@@ -201,6 +244,14 @@ def test_weights_are_kept_for_further_tiles_of_columns(block: int) -> None:
         o[:] = np.nan
         pb.build(task, config=_config(task, block=block, columns=columns))(q, k, v, o)
         np.testing.assert_allclose(o, softmax_product(q, k, v), atol=1e-5)
+
+
+def test_the_last_block_of_rows_has_no_tiles_beyond_them() -> None:
+    """Nine rows are left of 24: a tile of six and one of three, without tests of rows."""
+    task = pb.create_task("attention", args=(1, 1, 33, 40, 16), target=AVX2)
+    shown = task.show_ir(_config(task, mr=6, vectors=2, columns=2, tiles=4, block=0))
+    assert "if i2.inner.outer" not in shown
+    assert "O[0, 0, i2.inner.inner_2 + 30," in shown
 
 
 def test_no_buffer_holds_the_scores_of_all_keys() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import pegbox as pb
 from pegbox.errors import TemplateError
-from pegbox.search.models.prediction import is_doomed
+from pegbox.search.models.prediction import is_doomed, predicted_configs
 from pegbox.testing import TemplateContract
 
 
@@ -148,6 +148,30 @@ def test_half_vectors_are_a_choice_where_whole_ones_differ(width: int, lanes: in
         assert found == min(lanes, most)
 
 
+@pytest.mark.parametrize(("cpu", "sizes"), [("znver4", {8, 16}), ("znver5", {16}), ("emeraldrapids", {16})])
+def test_half_vectors_are_left_out_where_they_take_as_long_as_whole_ones(cpu: str, sizes: set[int]) -> None:
+    """A Zen 4 computes the halves of a vector one by one."""
+    task = pb.create_task(
+        "depthwise_conv2d", (1, 4, 28, 28, 3, 3), {"padding": 1}, target=f"llvm -mcpu={cpu} -num-cores 1"
+    )
+    assert {config["lanes"].val for config in task.space.iterate()} == sizes
+
+
+def test_predictions_prefer_tiles_with_few_loads_on_cores_with_whole_wide_vectors() -> None:
+    args, kwargs = (1, 4, 56, 56, 3, 3), {"padding": 1}
+    task, zen4 = (
+        pb.create_task("depthwise_conv2d", args, kwargs, target=f"llvm -mcpu={cpu} -num-cores 1")
+        for cpu in ("emeraldrapids", "znver4")
+    )
+    prefers = task.preference
+    assert prefers is not None
+    assert zen4.preference is None
+    found = {(c["tile_h"].val, c["tile_w"].val) for c in task.space.iterate() if prefers(c)}
+    assert {(4, 32), (7, 32), (4, 64)} <= found
+    assert not found & {(2, 32), (14, 16), (7, 48)}  # more loads, narrower than half a row, more registers
+    assert not any(c["copy"].val or not c["unroll_kh"].val for c in task.space.iterate() if prefers(c))
+
+
 def test_sums_of_narrow_rows_are_half_vectors() -> None:
     task = pb.create_task(
         "depthwise_conv2d",
@@ -202,6 +226,60 @@ def test_channels_are_in_blocks_only_where_that_may_help(
     assert found == {4 if is_blocked else 3}
 
 
+WIDE = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=48,2048,5120"
+
+
+def test_lines_of_the_result_are_prefetched_pixels_ahead(golden: Callable[[object], None]) -> None:
+    task = pb.create_task("depthwise_conv2d", (1, 40, 8, 20, 3, 3), {"layout": "NHWC"}, target=WIDE)
+    chosen = {"tile_h": 2, "tile_w": 6, "vectors": 1, "order": "yxc", "unroll_kh": True, "prefetch": True}
+    golden(task.show_ir(next(c for c in task.space.iterate() if all(c[k].val == v for k, v in chosen.items()))))
+    ahead = [c for c in task.space.iterate() if c["prefetch"].val]
+    assert ahead
+    assert all(c["order"].val == "yxc" and c["tile_w"].val < 18 for c in ahead)
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "kwargs", "target"),
+    [
+        ((60, 20, 20), 5, {"padding": 2}, WIDE),  # many products for each result
+        ((60, 20, 20), 3, {"padding": 1, "stride": 2}, WIDE),
+        ((60, 20, 20), 3, {"padding": 1}, "llvm -mcpu=x86-64-v3 -num-cores 1"),  # a vector is half a line
+        ((60, 20, 20), 3, {"padding": 1, "layout": "NCHW"}, WIDE),
+    ],
+)
+def test_results_that_are_stored_fast_have_no_prefetches(
+    size: tuple[int, int, int], kernel: int, kwargs: dict[str, Any], target: str
+) -> None:
+    task = pb.create_task("depthwise_conv2d", (1, *size, kernel, kernel), {"layout": "NHWC", **kwargs}, target=target)
+    assert "prefetch" not in task.space.knobs
+
+
+@pytest.mark.parametrize(("size", "prefers"), [((60, 20, 20), True), ((64, 20, 20), False), ((64, 80, 80), True)])
+def test_predictions_prefetch_where_stores_wait(size: tuple[int, int, int], prefers: bool) -> None:
+    task = pb.create_task("depthwise_conv2d", (1, *size, 3, 3), {"padding": 1, "layout": "NHWC"}, target=WIDE)
+    assert next(predicted_configs(task))["prefetch"].val == prefers
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "is_outside"),
+    [
+        ((72, 56, 56), 2, True),
+        ((88, 28, 28), 2, True),
+        ((120, 28, 28), 1, True),
+        ((128, 56, 56), 2, False),  # a column's lines share an eighth of the closest cache
+        ((144, 80, 80), 2, False),  # the second cache does not hold the arrays
+        ((24, 12, 12), 1, False),  # the closest cache holds the rows of all channels
+    ],
+)
+def test_predictions_for_large_filters_go_down_one_vector_of_channels(
+    size: tuple[int, int, int], stride: int, is_outside: bool
+) -> None:
+    kwargs = {"padding": 2, "stride": stride, "layout": "NHWC"}
+    task = pb.create_task("depthwise_conv2d", (1, *size, 5, 5), kwargs, target=WIDE)
+    first = next(predicted_configs(task))
+    assert ((first["order"].val, first["vectors"].val) == ("cyx", 1)) == is_outside
+
+
 def test_results_of_few_pixels_have_tiles_of_several_vectors() -> None:
     """The closest cache holds 5 of 25 vectors, which tiles of a single pixel, with 4 vectors, do not divide."""
     target = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=48,2048,5120"
@@ -246,7 +324,7 @@ def test_kernels_that_copy_nothing_update_no_memory_under_a_mask(target: str, wi
 )
 def test_a_copied_image_has_zeros_for_all_that_vectors_read(width: int, chosen: dict[str, int], zeros: str) -> None:
     """Check that a multiply-add reads no leftover of the stack: with some of them it takes a hundred times as long."""
-    target = "llvm -mcpu=x86-64-v4 -num-cores 1"
+    target = "llvm -mcpu=znver4 -num-cores 1"
     task = pb.create_task("depthwise_conv2d", (1, 4, 7, width, 3, 3), {"padding": 1}, target=target)
     chosen |= {"copy": True, "unroll_kh": False}
     text = task.show_ir(next(c for c in task.space.iterate() if all(c[k].val == v for k, v in chosen.items())))

@@ -84,7 +84,36 @@ def test_predictions_of_packed_weights_begin_with_small_blocks_of_them(target: s
 
 def test_weights_of_many_rows_are_not_preferred_in_small_blocks() -> None:
     assert task_of((1000, 768, 768), TARGETS[0], "packed").preference is None
-    assert task_of((128, 768, 768), TARGETS[0]).preference is None
+
+
+@pytest.mark.parametrize("shape", [(24, 1500, 2100), (96, 1024, 1024), (128, 768, 2048), (91, 990, 370)])
+def test_predictions_of_few_rows_begin_with_blocks_that_l2_keeps(shape: tuple[int, ...]) -> None:
+    task = task_of(shape, TARGETS[0])
+    first, l2 = next(predicted_configs(task)), task.target.caches.l2
+    depth = (first["k_block"].val or shape[1]) * 4
+    by_rows = first["order"].val == "yx"
+    tiles, size = (first["y_tiles"], first["mr"]) if by_rows else (first["x_tiles"], first["nr"])
+    assert 2 * min(tiles.val, -(-shape[not by_rows and 2] // size.val)) * size.val * depth <= l2
+    if first["layout"].val == "packed":
+        assert not by_rows or first["panel"].val > 0
+    elif by_rows:
+        assert tiles.val * size.val >= shape[0]
+
+
+def test_columns_whose_rows_share_sets_are_packed() -> None:
+    """Rows of 4 KiB: L1 has room for twelve of them, L2 for few more."""
+    task = task_of((64, 1024, 1024), TARGETS[0])
+    assert task.preference is not None
+    for config in filter(task.preference, sampled(task, 400)):
+        assert config["layout"].val == "packed" or config["k_block"].val
+
+
+@pytest.mark.parametrize(
+    ("shape", "target"), [((128, 64, 768), 0), ((1000, 768, 768), 0), ((8, 768, 768), 0), ((128, 768, 768), 1)]
+)
+def test_other_products_have_no_preference(shape: tuple[int, ...], target: int) -> None:
+    """B is small, rows are many or hardly any, or vectors are slow enough."""
+    assert task_of(shape, TARGETS[target]).preference is None
 
 
 @pytest.mark.parametrize(

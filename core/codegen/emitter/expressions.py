@@ -187,12 +187,17 @@ def _branch(frame: Frame, cond: str, chunk: Chunk, dtype: str, a: _Side, b: _Sid
     return Value(result, dtype, lanes)
 
 
-def narrowed(frame: Frame, chunk: Chunk, condition: Value) -> Chunk:
-    """Narrow the chunk to the lanes where the condition holds; it may be a scalar that only this chunk has."""
-    mask = memory.broadcast(frame, condition, chunk.width)
-    if chunk.mask is not None:
-        mask = frame.op(f"and {register('bool', chunk.width)} {chunk.mask}, {mask}")
-    return chunk._replace(mask=mask)
+def narrowed(frame: Frame, chunk: Chunk, condition: Value, *, guard: bool = False) -> Chunk:
+    """Narrow the chunk to the lanes where the condition holds; it may be a scalar that only this chunk has.
+
+    guard: what the other lanes store is never read.
+    """
+    own = memory.broadcast(frame, condition, chunk.width)
+
+    def both(mask: str | None) -> str:
+        return own if mask is None else frame.op(f"and {register('bool', chunk.width)} {mask}, {own}")
+
+    return chunk._replace(mask=both(chunk.mask), kept=chunk.kept if guard else both(chunk.kept))
 
 
 def _cast(frame: Frame, expr: Cast, chunk: Chunk) -> Value:

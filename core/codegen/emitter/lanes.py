@@ -36,11 +36,13 @@ class Lanes:
 class Chunk(NamedTuple):
     """The lanes that an expression is emitted for; `mask` (an i1 vector in a register) has the live ones.
 
-    `lanes` None is scalar code; `mask` None means that every lane is live.
+    `lanes` None is scalar code; `mask` None means that every lane is live. The lanes outside of `kept` must not change
+    memory; where only guards (`If.guard`) leave lanes out, `kept` is None.
     """
 
     lanes: Lanes | None
     mask: str | None
+    kept: str | None = None
 
     @property
     def width(self) -> int:

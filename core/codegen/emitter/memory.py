@@ -342,9 +342,11 @@ def store(frame: Frame, buffer: Buffer, where: Index, value: Value, chunk: Chunk
             _store_masked(frame, "store", buffer, place, chunk.mask, count, text)
             return
         # LLVM lifts no alloca into registers that a masked store touches, and a processor waits for such a store when
-        # it loads the vector again: in a private buffer, the value is blended with the old one.
-        old = _load_plain(frame, buffer, where.terms, start, count)
-        text = frame.op(f"select <{count} x i1> {chunk.mask}, {ty} {text}, {ty} {old}")
+        # it loads the vector again: in a private buffer, the value is blended with the old one. Lanes that only guards
+        # leave out need no old value, to which LLVM would blend the sums of an unrolled loop at its end.
+        if chunk.kept is not None:
+            old = _load_plain(frame, buffer, where.terms, start, count)
+            text = frame.op(f"select <{count} x i1> {chunk.kept}, {ty} {text}, {ty} {old}")
     _store_plain(frame, buffer, where.terms, start, count, text)
 
 

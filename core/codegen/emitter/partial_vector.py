@@ -35,7 +35,7 @@ def write(frame: Frame, stmt: Store, chunks: list[Chunk]) -> list[Chunk]:
     where, value = address(frame, stmt, vector), evaluate(frame, stmt.value, vector)
     live = sum(chunk.width for chunk in rest)
     lanes = ", ".join(f"i1 {'true' if lane < live else 'false'}" for lane in range(vector.width))
-    memory.store(frame, stmt.buffer, where, value, vector._replace(mask=f"<{lanes}>"))
+    memory.store(frame, stmt.buffer, where, value, vector._replace(mask=f"<{lanes}>", kept=f"<{lanes}>"))
     return whole
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pegbox.codegen.emitter import arithmetic, memory, nontemporal, partial_vector, reductions, register_barriers
 from pegbox.codegen.emitter.call_groups import call_groups
-from pegbox.codegen.emitter.expressions import address, evaluate, narrowed
+from pegbox.codegen.emitter.expressions import address, evaluate, in_bounds, narrowed
 from pegbox.codegen.emitter.frame import Frame, Pointer, Value
 from pegbox.codegen.emitter.function_text import Level, identifier
 from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern, split_lanes
@@ -20,7 +20,7 @@ from pegbox.codegen.emitter.unroll import Unrolling
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
 from pegbox.expr.build import conjuncts
-from pegbox.expr.nodes import Compare, Const, Expr, Var
+from pegbox.expr.nodes import Compare, Const, Expr, Load, Var
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
 from pegbox.loops.reductions.update import reads
 
@@ -190,7 +190,7 @@ class Writer:
                     uniform.append(values[0])
                 continue
             live = [
-                chunk if value.text == "true" else narrowed(self.frame, chunk, value)
+                chunk if value.text == "true" else narrowed(self.frame, chunk, value, guard=stmt.guard)
                 for chunk, value in zip(live, values, strict=True)
                 if value.text != "false"
             ]
@@ -273,6 +273,9 @@ class Writer:
         if where.vector is not None and reads(stmt.value, stmt.buffer):
             self._one_by_one(stmt, chunk)
             return
+        if chunk.mask is not None and not in_bounds(frame, Load(stmt.buffer, stmt.indices), chunk):
+            # Beyond the end of a row, lanes are elements of the next one.
+            chunk = chunk._replace(kept=chunk.mask)
         memory.store(frame, stmt.buffer, where, evaluate(frame, stmt.value, chunk), chunk)
 
     def _one_by_one(self, stmt: Store, chunk: Chunk) -> None:

@@ -13,7 +13,7 @@ from pegbox.loops.visit import children
 
 
 class Access(NamedTuple):
-    """A read or a write of a box of a buffer; `path` leads down to the statement that does it, which comes last."""
+    """A read or write of a box of a buffer; `path` leads down to the accessing statement, which comes last."""
 
     region: Region
     stores: bool
@@ -25,19 +25,19 @@ class Access(NamedTuple):
 
     @property
     def loops(self) -> set[Var]:
-        """The loops around, as far as the path goes."""
+        """The surrounding loops within the path."""
         return {s.var for s in self.path if isinstance(s, For)}
 
     @property
     def tests(self) -> list[If]:
-        """The tests around, as far as the path goes."""
+        """The surrounding tests within the path."""
         return [s for s in self.path if isinstance(s, If)]
 
 
 def accesses(stmt: Stmt) -> list[Access]:
     """List every access below, in the order of the program, except those to buffers that are allocated there.
 
-    A statement reads before it writes. Variables of blocks below are replaced by what they are bound to.
+    A statement reads before it writes. Variables of blocks below are replaced by their bindings.
     """
     found: list[Access] = []
     _collect(stmt, (), {}, found)

@@ -63,7 +63,7 @@ def _extent(found: SymbolicInterval | None, extent: int) -> tuple[Expr, int]:
 def uncovered(
     iters: Sequence[BlockIter], body: Stmt, init: Stmt | None, reads: Sequence[Region], writes: Sequence[Region]
 ) -> Access | None:
-    """Find an access of a block that the stated regions cannot be shown to contain."""
+    """Find an access of a block that is not provably within the stated regions."""
     found, relax = _inside(iters, body, init)
     for access in found:
         stated = writes if access.stores else (*reads, *writes)
@@ -75,12 +75,12 @@ def uncovered(
 def contained(region: Region, stated: Iterable[Region], ranges: Ranges, running: Set[Var] = frozenset()) -> bool:
     """Check if one of the stated regions contains this one."""
     candidates = [r for r in stated if r.buffer is region.buffer]
-    # Most accesses are stated as they are: nothing has to be simplified to find those among the others.
+    # Most accesses are stated literally, and can be found without simplification.
     return any(repeats(r, region) for r in candidates) or any(contains(r, region, ranges, running) for r in candidates)
 
 
 def repeats(outer: Region, inner: Region) -> bool:
-    """Tell whether the inner region begins at the same indices, with a box no larger than the outer one's."""
+    """Check if the inner region begins at the same indices, with a box no larger than the outer one's."""
     return all(width <= count and same(lo, at) for (lo, count), (at, width) in zip(outer.box, inner.box, strict=True))
 
 

@@ -1,6 +1,6 @@
-"""Intervals of an index while some loops run and the others stand still.
+"""Intervals of an index while some loops run and the others are fixed.
 
-An interval has a lowest value in terms of the loops that stand still, and a constant number of values.
+An interval has a lowest value in terms of the fixed loops, and a constant number of values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pegbox.loops.nodes import BlockRealize
 class SymbolicInterval:
     """The integers from `lo` to `lo + width`. `exact`: each of them occurs; else there may be gaps.
 
-    `moved_by` are the running loops that the index depends on, `capped` the numbers of the caps that bound it.
+    `moved_by` are the running loops on which the index depends, `capped` the numbers of the caps that bound it.
     """
 
     lo: Linear
@@ -47,7 +47,7 @@ class SymbolicInterval:
         return SymbolicInterval(lo, width, exact, self.moved_by, self.capped)
 
     def covers(self, extent: int) -> bool:
-        """Check if the interval holds all of `range(extent)` for all values of the loops that stand still."""
+        """Check if the interval contains all of `range(extent)` for all values of the fixed loops."""
         return self.lo.is_const and self.lo.const <= 0 and self.lo.const + self.width >= extent - 1
 
     def hull(self, other: SymbolicInterval) -> SymbolicInterval | None:
@@ -63,10 +63,10 @@ class SymbolicInterval:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """The loops that run, the ranges of all loops, and the caps that predicates put on sums of loops.
+    """The running loops, the ranges of all loops, and the caps of predicates on sums of loops.
 
     Attributes:
-        caps: the caps on sums of running loops alone.
+        caps: the caps on sums of only running loops.
         limits: the caps on sums of any loops.
     """
 
@@ -91,7 +91,7 @@ def caps_of(predicate: Expr, running: Set[Var], ranges: Ranges) -> list[tuple[Ma
 
 
 def relaxation(running: Set[Var], ranges: Ranges, *tests: Expr) -> Relaxation:
-    """Make the relaxation by loops that run where the tests hold."""
+    """Make the relaxation of running loops under tests."""
     limits = [limit for test in tests for limit in caps_of(test, ranges.keys(), ranges)]
     return Relaxation(running, ranges, [cap for cap in limits if cap[0].keys() <= running], limits)
 
@@ -118,7 +118,7 @@ def index_interval(expr: Expr, realize: BlockRealize, relax: Relaxation, count: 
 
 
 def interval(expr: Expr, relax: Relaxation, count: int = 1) -> SymbolicInterval | None:
-    """Find the values of an expression over loops, each with the `count - 1` behind it.
+    """Find the values of an expression over loops, each given with its `count - 1`.
 
     None if unknown (gathers, products of loops ...).
     """
@@ -127,7 +127,7 @@ def interval(expr: Expr, relax: Relaxation, count: int = 1) -> SymbolicInterval 
 
 
 def hull(intervals: Iterable[SymbolicInterval | None]) -> SymbolicInterval | None:
-    """Find the smallest interval around all; None if one is not known, or there are none."""
+    """Find the smallest interval around all; None if one is unknown, or there are none."""
     found: SymbolicInterval | None = None
     for number, each in enumerate(intervals):
         if each is None:
@@ -156,7 +156,7 @@ def _relax(form: Linear, relax: Relaxation) -> SymbolicInterval | None:
 
 
 def _sum(digits: Mapping[Expr, int], relax: Relaxation) -> SymbolicInterval:
-    """Sum coefficient × running loop; a group that a predicate caps counts as one digit of fewer values."""
+    """Sum coefficient × running loop; a group capped by a predicate counts as one digit with fewer values."""
     moved = frozenset(t for t in digits if isinstance(t, Var))
     rest = dict(digits)
     spans: list[tuple[int, int]] = []  # (coefficient, last value) of each digit
@@ -179,7 +179,7 @@ def _sum(digits: Mapping[Expr, int], relax: Relaxation) -> SymbolicInterval:
 
 
 def _contiguous(spans: Sequence[tuple[int, int]]) -> bool:
-    """Do the sums of coefficient × digit leave no gaps?"""
+    """Check that the sums of coefficient × digit leave no gaps."""
     reach = 0
     for coefficient, last in sorted(spans):
         if last > 0:
@@ -206,7 +206,8 @@ def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
         inner = _relax(form, relax) if fits(form, relax.ranges) else None
         if inner is not None and term.op in ("floordiv", "floormod"):
             found = _divided(term.op, inner, term.b.integer, relax)
-            return _limited(found, form, term.b.integer, relax) if term.op == "floordiv" else found
+            limited = _limited if term.op == "floordiv" else _whole_rest
+            return limited(found, inner, form, term.b.integer, relax)
         if inner is not None and term.op in ("min", "max"):
             # `max(expr, limit)` is at most as far above `expr` as `limit` is above the smallest value of `expr`.
             between = bounds(term.a, relax.ranges)
@@ -218,7 +219,7 @@ def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
             return inner.of(lo, inner.width + reach)
     moved = frozenset(n for n in nodes if isinstance(n, Var))
     between = bounds(term, relax.ranges) if moved <= relax.running else None
-    # A term of running loops alone takes all values that their ranges allow.
+    # A term of only running loops takes all values in their ranges.
     return None if between is None else SymbolicInterval(constant(between[0]), between[1] - between[0], False, moved)
 
 
@@ -247,26 +248,54 @@ def _divided(op: str, inner: SymbolicInterval, divisor: int, relax: Relaxation) 
     return anything
 
 
-def _limited(found: SymbolicInterval | None, form: Linear, divisor: int, relax: Relaxation) -> SymbolicInterval | None:
+def _limited(
+    found: SymbolicInterval | None, inner: SymbolicInterval, form: Linear, divisor: int, relax: Relaxation
+) -> SymbolicInterval | None:
     """Bound a quotient by the limits of its dividend: `(o * 7 + i) // 5` is 0 or 1 where `o * 7 + i < 10`.
 
-    Such a bound does not depend on the loops that stand still. It is used where it is the narrower one.
+    Such a bound does not depend on the fixed loops. It is used if it is the narrower one.
     """
-    last = min((last for terms, last in relax.limits if dict(terms) == form.terms), default=None)
-    low = linear_bounds(form, relax.ranges)
+    last, low = _last(form, relax), linear_bounds(form, relax.ranges)
     if found is None or last is None or low is None:
         return found
     first = low[0] // divisor
-    width = (last + form.const) // divisor - first
+    width = last // divisor - first
     return found.of(constant(first), width) if 0 <= width < found.width else found
+
+
+def _whole_rest(
+    found: SymbolicInterval | None, inner: SymbolicInterval, form: Linear, divisor: int, relax: Relaxation
+) -> SymbolicInterval | None:
+    """Bound a rest by its dividend: `(o * 7 + i) % 10` is that where `o * 7 + i < 10`, if this is narrower."""
+    last, low = _last(form, relax), linear_bounds(form, relax.ranges)
+    if found is None or last is None or low is None or last >= divisor or low[0] < 0 or inner.width >= found.width:
+        return found
+    return inner.of(inner.lo, inner.width)
+
+
+def _last(form: Linear, relax: Relaxation) -> int | None:
+    """Return the largest value that the limits leave to a form; None if they say nothing about it."""
+    found = (_last_of(form.terms, terms, last) for terms, last in relax.limits)
+    return min((last + form.const for last in found if last is not None), default=None)
+
+
+def _last_of(sought: Mapping[Expr, int], terms: Mapping[Expr, int], last: int) -> int | None:
+    """Return the largest value of a sum of loops that is a part of a limited sum, or a fraction of a part.
+
+    `o * 4 + i` is 2 at most where `o * 64 + i * 16 + j < 36`: loops start at 0.
+    """
+    ratios = {divmod(terms.get(t, 0), c) for t, c in sought.items()}
+    factor, rest = ratios.pop() if len(ratios) == 1 else (0, 0)
+    return last // factor if factor > 0 and rest == 0 else None
 
 
 def digits_interval(
     digits: Sequence[tuple[int, Digit]], needed: Mapping[int, SymbolicInterval | None]
 ) -> SymbolicInterval | None:
-    """Find the values of a variable while each digit (by position) takes the values that are needed.
+    """Find the values of a variable while each digit (by position) takes the needed values.
 
-    Below a digit that takes several values, all lower ones count as needed: a variable's values are one interval.
+    Below a digit with several values, all values of lower digits count as needed, since a variable's values are one
+    interval.
     """
     lo = constant(0)
     for position, digit in digits:

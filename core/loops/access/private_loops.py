@@ -15,13 +15,13 @@ from pegbox.loops.nodes import Region
 
 
 def private_loops(regions: Sequence[Region], loops: Sequence[Var], fixed: Set[Var], ranges: Ranges) -> set[Var]:
-    """Find the loops of which no two iterations touch the same element, while the `fixed` ones stand still.
+    """Find the loops whose iterations touch distinct elements for constant `fixed` loops.
 
-    All regions are of one buffer. Sound, not complete.
+    All regions belong to one buffer. This is sound, but not complete.
     """
     settled, todo = set(fixed), list(loops)
     while new := [var for var in todo if _selects(var, regions, settled, ranges)]:
-        # One by one: settled loops stand still when the next one is judged.
+        # One by one, because known loops are fixed when the next one is judged.
         settled.add(new[0])
         todo.remove(new[0])
     return settled - fixed

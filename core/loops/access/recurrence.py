@@ -1,12 +1,12 @@
-"""Recurrences: blocks that read elements which earlier iterations of the loops around have made.
+"""Recurrences: blocks that read elements written by earlier iterations of surrounding loops.
 
     for t in range(8):
         for i in range(4):
             S[t, i] = S[t - 1, i] + X[t, i]
 
-The rows of S follow each other in one dimension. A row is read after it was made as long as the loops that count the
-rows run in order, and this module checks nothing else: the other loops may have any place and order that gives each
-reader its elements of the other dimensions.
+The rows of S follow each other in one dimension. A row is read after it was written if the loops that count the rows
+run in order, and this module checks only that: the other loops may have any place and order that provides each reader
+with its elements of the other dimensions.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def carried_reads(body: Stmt, blocks: Iterable[BlockRealize]) -> list[CarriedRea
         if not read_before.isdisjoint([region.buffer for region in realize.block.writes]):
             break
     else:
-        return []  # most programs have none, and each step of a schedule asks
+        return []  # a shortcut, as most programs have none, and each step of a schedule asks
     found: list[CarriedRead] = []
     seen: dict[Buffer, list[tuple[BlockRealize, tuple[For, ...]]]] = {}
     for realize, around in _blocks(body, ()):
@@ -85,9 +85,9 @@ def _blocks(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[BlockRealize,
 
 
 def rows_of(carried: CarriedRead) -> Rows | None:
-    """Find the rows that make a read right: earlier iterations of the loops that count have written all that it reads.
+    """Find the rows that justify a read: earlier iterations of the counting loops have written all its elements.
 
-    None if that cannot be shown for the dimension of the rows. The other dimensions are not checked.
+    None if that cannot be proven for the dimension of the rows. The other dimensions are not checked.
     """
     writes = [w for w in carried.writer.block.writes if w.buffer is carried.buffer]
     reads = list(_reads(carried))
@@ -113,7 +113,7 @@ def _reads(carried: CarriedRead) -> Iterator[Region]:
         return
     for stmt in walk(carried.reader.block.body):
         if isinstance(stmt, For | BlockRealize):
-            # Its indices are not known here: any element that the block writes may be read.
+            # Its indices are unknown here: it may read any element that the block writes.
             yield from (r for r in carried.reader.block.writes if r.buffer is carried.buffer)
         else:
             yield from (r for r in read(stmt) if r.buffer is carried.buffer)
@@ -158,7 +158,7 @@ def reduces_in_order(realize: BlockRealize, around: Sequence[For]) -> bool:
 
 
 def is_update(carried: CarriedRead) -> bool:
-    """Check if a block updates the very element that it reads, as reductions do."""
+    """Check if a block updates the same element that it reads, as reductions do."""
     block = carried.reader.block
     reads = [region for region in block.reads if region.buffer is carried.buffer]
     ranges = iter_ranges(block.iters)
@@ -166,7 +166,7 @@ def is_update(carried: CarriedRead) -> bool:
 
 
 def carrying_loops(func: Function) -> dict[Buffer, Var]:
-    """Find the intermediates that are read in later iterations, and the outermost loop that may carry them there."""
+    """Find the intermediates read in later iterations, and the outermost loop that may carry them."""
     found: dict[Buffer, Var] = {}
     for carried in carried_reads(func.body, blocks_below(func.body)):
         if carried.buffer in func.allocs and carried.shared and not is_update(carried):

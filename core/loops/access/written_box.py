@@ -29,7 +29,7 @@ class Box:
 
 
 def box_of(producer: BlockRealize, region: Region, running: Set[Var], ranges: Ranges) -> Box | None:
-    """Compute the box of single elements that a block writes while loops are `running`; None where it is not a box."""
+    """Compute the box of single elements that a block writes while loops are `running`; None if it is not a box."""
     relax = relaxation(running, ranges, producer.predicate)
     intervals = _intervals(producer, region, relax)
     moved = [var for i in intervals or () for var in i.moved_by]
@@ -64,9 +64,10 @@ def _intervals(producer: BlockRealize, region: Region, relax: Relaxation) -> lis
 
 
 def _filled(producer: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
-    """Find intervals that make a box because the running loops write as many different elements as it has.
+    """Find intervals that make a box because the running loops write as many distinct elements as it has, like the
+    digits of a fused loop.
 
-    So do the digits of a fused loop. Elements that a predicate cuts off count as written: the caller checks borders.
+    Elements cut off by a predicate count as written; the caller checks borders.
     """
     found = _intervals(producer, region, Relaxation(relax.running, relax.ranges))
     if found is None:

@@ -1,16 +1,28 @@
-"""Pass: move each test out to the innermost loop whose variable it uses."""
+"""Pass: move each test out to the innermost loop whose variable it uses, and around what only tested statements read.
+
+    T = alloc                                if i < 5:
+    for k: T[0] = T[0] + x[i, k]       =>        T = alloc
+    if i < 5: out[i] = T[0]                      for k: T[0] = T[0] + x[i, k]
+                                                 out[i] = T[0]
+
+So tiles of a last block that no output has are not computed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pegbox.expr.build import all_of, conjuncts
 from pegbox.expr.equal import same
-from pegbox.expr.nodes import Expr, Load
+from pegbox.expr.low_level import PREFETCH
+from pegbox.expr.nodes import Buffer, Call, Expr, Load
 from pegbox.expr.visit import free_vars
 from pegbox.expr.visit import walk as walk_expr
+from pegbox.loops.access.region import read_below, written_below
 from pegbox.loops.nodes import Alloc, Evaluate, For, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.passes.unused_buffer import calls_machine_code
 from pegbox.loops.visit import walk
 
 
@@ -21,48 +33,95 @@ def hoist_tests(func: Function) -> Function:
     return func.with_body(_float(func.body).settled())
 
 
+class _Test(NamedTuple):
+    """A condition; `guard` as in `If`."""
+
+    condition: Expr
+    guard: bool
+
+    def is_among(self, tests: Iterable[_Test]) -> bool:
+        return any(same(self.condition, each.condition) for each in tests)
+
+
 @dataclass(frozen=True)
 class _Floating:
-    """A statement, and the conditions under which it runs that have not found their place yet."""
+    """A statement, and the tests under which it runs that have not found their place yet."""
 
     stmt: Stmt
-    conditions: tuple[Expr, ...] = ()
+    tests: tuple[_Test, ...] = ()
 
     def settled(self) -> Stmt:
-        return If(all_of(self.conditions), self.stmt) if self.conditions else self.stmt
+        """Put the tests around the statement, guards directly around it."""
+        inner = _guarded(self.stmt, [each for each in self.tests if each.guard])
+        return _guarded(inner, [each for each in self.tests if not each.guard])
 
 
-def _float(stmt: Stmt) -> _Floating:
+def _guarded(stmt: Stmt, tests: list[_Test]) -> Stmt:
+    return If(all_of([each.condition for each in tests]), stmt, tests[0].guard) if tests else stmt
+
+
+def _float(stmt: Stmt, private: Set[Buffer] = frozenset()) -> _Floating:
+    """Take the tests out of a statement; `private` are the buffers that are allocated right around it."""
     match stmt:
         case If():
             inner = _float(stmt.then)
-            fixed, moving = _split(conjuncts(stmt.condition), lambda c: any(isinstance(e, Load) for e in walk_expr(c)))
+            own = tuple(_Test(each, stmt.guard) for each in conjuncts(stmt.condition))
+            fixed, moving = _split(own, lambda c: any(isinstance(e, Load) for e in walk_expr(c)))
             if fixed:
                 # An element that is read may be written in between: such a test stays where it is.
-                return _Floating(If(all_of(fixed), inner.settled()), moving)
-            more = (c for c in inner.conditions if not any(same(c, d) for d in moving))
-            return _Floating(inner.stmt, (*moving, *more))
+                return _Floating(_Floating(inner.settled(), fixed).settled(), moving)
+            return _Floating(inner.stmt, _union(moving, inner.tests))
         case For():
             inner = _float(stmt.body)
-            fixed, moving = _split(inner.conditions, lambda c: stmt.var in free_vars(c))
+            fixed, moving = _split(inner.tests, lambda c: stmt.var in free_vars(c))
             return _Floating(stmt.with_body(_Floating(inner.stmt, fixed).settled()), moving)
         case Alloc(buffer, body):
-            inner = _float(body)
-            return _Floating(Alloc(buffer, inner.stmt), inner.conditions)
+            inner = _float(body, private | {buffer})
+            return _Floating(Alloc(buffer, inner.stmt), inner.tests)
         case Seq(stmts):
-            return _sequence([_float(s) for s in stmts])
+            return _sequence(_tested_as_readers([_float(s) for s in stmts], private))
         case Store() | Evaluate():
             return _Floating(stmt)
         case _:
             raise TypeError(f"unknown statement {type(stmt).__name__}")
 
 
+def _tested_as_readers(parts: list[_Floating], private: Set[Buffer]) -> list[_Floating]:
+    """Give each part that writes private buffers alone the tests that all parts have which read these buffers."""
+    parts = list(parts)
+    for place in reversed(range(len(parts)) if private else ()):
+        part = parts[place]
+        made = _made(part.stmt)
+        if made is None or not made <= private:
+            continue
+        readers = [each for each in parts if each is not part and not made.isdisjoint(read_below(each.stmt))]
+        shared = [t for t in (readers[0].tests if readers else ()) if all(t.is_among(each.tests) for each in readers)]
+        more = tuple(_Test(each.condition, True) for each in shared if not each.is_among(part.tests))
+        parts[place] = replace(part, tests=part.tests + more)
+    return parts
+
+
+def _made(stmt: Stmt) -> Set[Buffer] | None:
+    """Find the buffers from outside that a statement writes; None if it may have other effects."""
+    nodes = list(walk(stmt))
+    if any(_has_effects(node) for node in nodes):
+        return None
+    return written_below(stmt).keys() - {node.buffer for node in nodes if isinstance(node, Alloc)}
+
+
+def _has_effects(stmt: Stmt) -> bool:
+    """Check if a statement itself may do more than write its buffer."""
+    if isinstance(stmt, Evaluate):
+        return not (isinstance(stmt.expr, Call) and stmt.expr.name == PREFETCH)
+    return isinstance(stmt, Store) and calls_machine_code(stmt)
+
+
 def _sequence(parts: list[_Floating]) -> _Floating:
     """Put neighbours under the same conditions under one test; conditions that all share float on."""
     groups: list[_Floating] = []
     for part in parts:
-        if groups and _equal(groups[-1].conditions, part.conditions):
-            groups[-1] = _Floating(seq(groups[-1].stmt, part.stmt), part.conditions)
+        if groups and _equal(groups[-1].tests, part.tests):
+            groups[-1] = _Floating(seq(groups[-1].stmt, part.stmt), _union(groups[-1].tests, part.tests))
         else:
             groups.append(part)
     if len(groups) == 1:
@@ -70,11 +129,18 @@ def _sequence(parts: list[_Floating]) -> _Floating:
     return _Floating(seq(*(group.settled() for group in groups)))
 
 
-def _split(conditions: tuple[Expr, ...], stays: Callable[[Expr], bool]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+def _split(tests: tuple[_Test, ...], stays: Callable[[Expr], bool]) -> tuple[tuple[_Test, ...], tuple[_Test, ...]]:
     """(those that stay, those that move on)."""
-    fixed = tuple(c for c in conditions if stays(c))
-    return fixed, tuple(c for c in conditions if not any(c is f for f in fixed))
+    staying = [stays(each.condition) for each in tests]
+    fixed = tuple(each for each, stay in zip(tests, staying, strict=True) if stay)
+    return fixed, tuple(each for each, stay in zip(tests, staying, strict=True) if not stay)
 
 
-def _equal(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
-    return len(a) == len(b) and all(any(same(c, d) for d in b) for c in a)
+def _union(a: tuple[_Test, ...], b: tuple[_Test, ...]) -> tuple[_Test, ...]:
+    """Return the tests of both, each once; one that is no guard in either is none."""
+    tests = [_Test(each.condition, each.guard and not each.is_among(t for t in b if not t.guard)) for each in a]
+    return (*tests, *(each for each in b if not each.is_among(a)))
+
+
+def _equal(a: tuple[_Test, ...], b: tuple[_Test, ...]) -> bool:
+    return len(a) == len(b) and all(each.is_among(b) for each in a)

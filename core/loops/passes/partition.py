@@ -221,18 +221,18 @@ class _Partition:
     def lanes(self, loop: For) -> int:
         """Return the lanes of a vectorized loop, without the last ones where a test leaves these out.
 
-        Sums in memory and loads across rows lose these lanes. Local sums lose them only if half of the lanes remain: a
-        register holds a whole vector or half of one. A single sum keeps all lanes.
+        Sums in memory and loads across rows lose these lanes. Sums in registers lose them only if half of the lanes
+        remain: a register holds a whole vector or half of one. A single sum keeps all lanes.
         """
-        lanes, test = loop.extent, loop.body
-        if not isinstance(test, If) or not (_is_sum(test.then, loop.var) or _is_across(test.then, loop.var)):
+        lanes, tests, stmt = loop.extent, list(_tests_around(loop.body)), _tested(loop.body)
+        if not tests or not (_is_sum(stmt, loop.var) or _is_across(stmt, loop.var)):
             return lanes
         fixed = {v: r for v, r in self.ranges.items() if r[0] == r[1]}
-        for part in conjuncts(test.condition):
+        for part in (part for test in tests for part in conjuncts(test.condition)):
             solved = self.solved(part, loop.var, fixed) if isinstance(part, Compare) else None
             if solved is not None and solved[0] == solved[1] == (0, solved[0][1]):
                 lanes = min(lanes, solved[0][1])
-        if _is_local_sum(test.then, loop.var) and 2 * lanes != loop.extent:
+        if _is_local_sum(stmt, loop.var) and 2 * lanes != loop.extent:
             return loop.extent
         return lanes or loop.extent
 
@@ -347,6 +347,19 @@ def _at_most_zero(coefficient: int, rest: int) -> tuple[int, int]:
     return max(-(-rest // -coefficient), 0), 1 << 62
 
 
+def _tests_around(stmt: Stmt) -> Iterator[If]:
+    """Yield the tests that are directly around a statement, the outer ones first."""
+    while isinstance(stmt, If):
+        yield stmt
+        stmt = stmt.then
+
+
+def _tested(stmt: Stmt) -> Stmt:
+    """Return the statement inside of all tests that are directly around it."""
+    tests = list(_tests_around(stmt))
+    return tests[-1].then if tests else stmt
+
+
 def _is_sum(stmt: Stmt, lane: Var) -> bool:
     """Check if each lane adds to an element of its own."""
     if not isinstance(stmt, Store) or update(stmt) is None:
@@ -361,7 +374,7 @@ def _is_local_sum(stmt: Stmt, lane: Var) -> bool:
 def _shortens_vectors(loop: For, test: Compare | Logic, guarded: If) -> bool:
     """Check if a test leaves out lanes of a sum in a vectorized loop inside this one."""
     lanes = (each.var for each in walk(loop.body) if isinstance(each, For) and each.kind is ForKind.VECTORIZED)
-    return any(lane in free_vars(test) and _is_sum(guarded.then, lane) for lane in lanes)
+    return any(lane in free_vars(test) and _is_sum(_tested(guarded), lane) for lane in lanes)
 
 
 def _is_across(stmt: Stmt, lane: Var) -> bool:

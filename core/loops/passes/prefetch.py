@@ -205,21 +205,27 @@ class _Lines:
 
     def shared(self, loops: Sequence[For], ranges: Ranges) -> Stmt:
         """Make the prefetches of an iteration of the loops, which all together prefetch each line."""
-        total, turns = prod(self._counts), prod(loop.extent for loop in loops)
+        inside = self._lines_inside(ranges)
+        counts, column = self._counts, None
+        if inside is None and 1 < loops[0].extent <= counts[-1]:  # its iteration finds lines of a row without divisions
+            each = -(-counts[-1] // loops[0].extent)
+            column, counts, loops = mul(loops[0].var, index(each)), [*counts[:-1], each], loops[1:]
+        total, turns = prod(counts), prod(loop.extent for loop in loops)
         each, line = -(-total // turns), Var("line")
         number: Expr = index(0)
         for loop in loops:
             number = add(mul(number, index(loop.extent)), loop.var)
         if each > 1:
             number = add(mul(number, index(each)), line)
-        inside = self._lines_inside(ranges)
         last = index(total - 1) if inside is None else simplify(minimum(inside, index(total)) - 1, ranges)
         if not isinstance(last, Const) or turns * each > last.integer + 1:
             number = minimum(number, last)
         numbers: list[Expr] = []
-        for count in reversed(self._counts):
+        for count in reversed(counts):
             numbers.append(floormod(number, index(count)))
             number = floordiv(number, index(count))
+        if column is not None:
+            numbers[0] = minimum(add(column, numbers[0]), index(self._counts[-1] - 1))
         body = self._prefetch(numbers[::-1], {**ranges, line: (0, each - 1)}, _SECOND, are_inside=inside is not None)
         return For(line, each, body, ForKind.UNROLLED) if each > 1 else body
 
@@ -242,6 +248,16 @@ class _Lines:
         place = substitute(self.box[dim].lo.to_expr(), self.ahead)
         return simplify(maximum(minimum(place, index(self.buffer.shape[dim] - 1)), index(0)), ranges)
 
+    def _end_of_line(self, dim: int) -> int:
+        """Return the number of elements by which a prefetch is moved on: all but one of a line, for parts of rows.
+
+        Arrays rarely begin where a line does, so that a part of a row ends inside a line. Its first line is also the
+        last one of the part before it.
+        """
+        step, length = self._steps[dim], self.box[dim].width + 1
+        is_part = dim == len(self.box) - 1 and length < self.buffer.shape[dim] and length % step == 0
+        return step - 1 if is_part else 0
+
     def _prefetch(self, numbers: Sequence[Expr], ranges: Ranges, cache: int, *, are_inside: bool = False) -> Stmt:
         """Prefetch the line that has these numbers along the dimensions, or the last one for those beyond the end."""
         indices: list[Expr] = []
@@ -250,7 +266,7 @@ class _Lines:
             if are_inside:
                 indices.append(simplify(add(self._start(dim, ranges), offset), ranges))
                 continue
-            place = add(substitute(self.box[dim].lo.to_expr(), self.ahead), offset)
+            place = add(substitute(self.box[dim].lo.to_expr(), self.ahead), add(offset, index(self._end_of_line(dim))))
             indices.append(simplify(maximum(minimum(place, index(extent - 1)), index(0)), ranges))
         pointer = Address(self.buffer, tuple(indices), (1,) * len(indices), "r")
         kind = (_WRITE, _FIRST) if self.are_written else (_READ, cache)

@@ -37,7 +37,7 @@ def _used(func: Function) -> set[Buffer]:
     used, sources = set(func.params), dict[Buffer, set[Buffer]]()
     for stmt in walk(func.body):
         reads = {region.buffer for region in read(stmt)}
-        if isinstance(stmt, Store) and not _calls(stmt):
+        if isinstance(stmt, Store) and not calls_machine_code(stmt):
             sources.setdefault(stmt.buffer, set()).update(reads)
         else:
             used |= reads.union(region.buffer for region in written(stmt))
@@ -49,7 +49,7 @@ def _used(func: Function) -> set[Buffer]:
     return used
 
 
-def _calls(store: Store) -> bool:
+def calls_machine_code(store: Store) -> bool:
     """Check if the value of a store is made by machine code, which may have effects besides."""
     parts = (part for expr in expressions(store) for part in walk_expr(expr))
     return any(isinstance(part, Call) and is_machine_call(part.name) for part in parts)

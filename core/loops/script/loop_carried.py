@@ -1,4 +1,4 @@
-"""Loop-carried values: does a buffer carry values from one iteration of a loop to the next?
+"""Loop-carried values: buffers that carry values from one iteration of a loop to the next.
 
 An intermediate has its memory in the innermost loop around all of its uses, so each iteration must write the elements
 that it reads. Programs made from computations do. A program written by hand may keep values from the iteration before,
@@ -148,7 +148,7 @@ def _span(access: Access, dim: int, still: set[Var], ranges: Ranges) -> Symbolic
 def _holds(
     stores: Sequence[SymbolicInterval | None], wanted: SymbolicInterval | None, extent: int, ranges: Ranges
 ) -> bool:
-    """Do the stored elements, taken together, reach from the first to the last of the wanted ones?"""
+    """Decide if the stored elements together cover all the wanted ones."""
     spans = [s for s in stores if s is not None]
     if any(s.covers(extent) for s in spans):
         return True

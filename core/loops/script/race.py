@@ -1,7 +1,7 @@
-"""Races: loops whose iterations run at once, and get in each other's way.
+"""Races: loops with concurrent iterations that conflict.
 
-Schedules make a loop parallel, a vector, or bind it only where its iterations have elements of their own. A script may
-do so with any loop. Each loop is judged by the accesses below it, in programs with and without blocks.
+Schedules make a loop parallel, vectorize it, or bind it only if its iterations have their own elements. A script may do
+so with any loop. Each loop is judged by the accesses below it, in programs with and without blocks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pegbox.loops.visit import children, expressions, loop_ranges, realizes, wal
 
 
 def race(func: Function) -> Refusal | None:
-    """Find a loop whose iterations cannot be shown to be able to run at once; the refusal is about its name."""
+    """Find a loop whose iterations cannot provably run at once; the refusal names it."""
     if not any(isinstance(s, For) and not s.kind.in_order and s.extent > 1 for s in walk(func.body)):
         return None
     flat = flatten_blocks(lower_inits(func)) if any(True for _ in realizes(func.body)) else func
@@ -71,7 +71,7 @@ class _RacingLoop:
         return None
 
     def _is_apart(self, found: Sequence[Access]) -> bool:
-        """Do the iterations have elements of their own, or do tests leave one iteration?"""
+        """Decide if the iterations have their own elements, or tests leave only one iteration."""
         var = self.loop.var
         alone = {self._single_iteration(access) for access in found}
         return (
@@ -110,7 +110,7 @@ class _RacingLoop:
         return low if low >= high else None  # the tests may hold nowhere
 
     def _may_meet(self, buffer: Buffer, found: Sequence[Access]) -> bool:
-        """May all iterations use the same elements, because they update them, or compute the same?"""
+        """Decide if all iterations may use the same elements, because they update them, or compute the same values."""
         stmts = [a.path[-1] for a in found if a.stores]
         if self.loop.kind is ForKind.VECTORIZED:
             return (

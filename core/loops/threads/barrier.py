@@ -37,9 +37,9 @@ class _Uncut(Exception):
 
 
 def cut_at_barriers(func: Function) -> Function | Refusal:
-    """Give each step between two barriers a loop over the threads, if threads use memory together.
+    """Give each step between two barriers a loop over the threads, if threads share memory.
 
-    A refusal is the reason why the result cannot be shown to be that of the threads.
+    A refusal gives the reason why the result is not provably that of the threads.
     """
     tried: set[Var] = set()
     conflicts = thread_conflicts(func)
@@ -93,7 +93,7 @@ class _Barriers(ThreadNest):
         return bool((piece.reads() | piece.writes()) & (other.writes() - same))
 
     def done(self) -> Function | None:
-        """Cut the nest; None where no thread waits in it."""
+        """Cut the nest; None if no thread waits in it."""
         if not self.conflicts:
             return None
         for node in (use.stmt for use in self.nest.uses if not isinstance(use.stmt, BlockRealize)):
@@ -194,7 +194,7 @@ class Use:
         return low if low >= high else None  # the tests may hold nowhere
 
     def reduces_over(self, var: Var) -> bool:
-        """Do the iterations of a loop reduce into the same elements?"""
+        """Decide if the iterations of a loop reduce into the same elements."""
         return isinstance(self.stmt, BlockRealize) and only_reduces(var, self.stmt)
 
 
@@ -297,7 +297,7 @@ class ConflictNest:
         return False
 
     def _uniform(self, buffer: Buffer, loop: For, seen: set[Buffer]) -> bool:
-        """Do all iterations of the loop write the same?"""
+        """Decide if all iterations of the loop write the same values."""
         seen.add(buffer)
         for use in self.uses:
             if use.stores(buffer) and loop in use.threads:

@@ -46,7 +46,7 @@ from pegbox.loops.visit import (
 
 
 def share_work(func: Function) -> Function:
-    """Let threads share the work of their block; the iterations of the loops that remain may run one by one."""
+    """Let threads share the work of their block; the iterations of the remaining loops may run one by one."""
     tried: set[Var] = set()
     while (top := next(tops(func.body, tried), None)) is not None:
         tried.add(top.var)
@@ -68,7 +68,7 @@ def tops(stmt: Stmt, tried: set[Var]) -> Iterator[For]:
 
 @dataclass(eq=False)
 class Piece:
-    """A statement that stays whole: `threads` are the loops around it that may be cut.
+    """An uncut statement: `threads` are the loops around it that may be cut.
 
     `each` has the variables of the loops whose threads each run it; the threads of the others share it.
     """
@@ -100,7 +100,7 @@ class ThreadNest:
     inner: list[set[Var]] = field(default_factory=list)  # the loops inside each segment
 
     def done(self) -> Function | None:
-        """Cut the nest; None where that is not needed, or cannot be shown to be sound."""
+        """Cut the nest; None if that is not needed, or not provably sound."""
         path = path_to(self.func.body, self.top)
         self.outside = frozenset(s.var for s in path[:-1] if isinstance(s, For))
         self._collect(self.top, ())
@@ -132,7 +132,7 @@ class ThreadNest:
             self.pieces.append(_piece(stmt, threads))
 
     def _is_apart(self, piece: Piece) -> bool:
-        """Do the threads wait for each other before and after it?"""
+        """Decide if the threads wait for each other before and after it."""
         return piece.is_shared
 
     def _depends(self, piece: Piece, other: Piece) -> bool:
@@ -214,7 +214,7 @@ class ThreadNest:
     # The buffers that a thread keeps for itself.
 
     def _written(self) -> Iterator[tuple[Buffer, list[BlockRealize], bool]]:
-        """Yield the buffers that the nest writes, with their blocks in it: are these all that use the buffer?"""
+        """Yield the buffers that the nest writes, their blocks in it, and whether only these use the buffer."""
         blocks = list(blocks_below(self.func.body))
         for buffer in dict.fromkeys(b for piece in self.pieces for b in piece.writes()):
             users = [r for r in blocks if any(x.buffer is buffer for x in (*r.block.reads, *r.block.writes))]
@@ -241,7 +241,7 @@ class ThreadNest:
         return found
 
     def _each_has_own(self, inside: Sequence[BlockRealize], loops: Sequence[For]) -> bool:
-        """Do all blocks that use a buffer run in each thread, and use it by single elements?"""
+        """Decide if all blocks that use a buffer run in each thread, and access single elements."""
         each = all(loop.var in self.of_block[id(r)].each for loop in loops for r in inside)
         return each and all(map(is_plain, inside))
 
@@ -252,7 +252,7 @@ class ThreadNest:
         return len(segments) == 1 and begun <= self.inner[segments.pop()]
 
     def _is_loose(self, loop: For, realize: BlockRealize, buffer: Buffer, ranges: Ranges) -> bool:
-        """May several iterations of a thread loop write one element?"""
+        """Decide if several iterations of a thread loop may write one element."""
         if loop.extent == 1 or loop.var not in self.of_block[id(realize)].each or only_reduces(loop.var, realize):
             return False
         box = [place for region in realize.block.writes if region.buffer is buffer for place in region.box]
@@ -263,7 +263,7 @@ class ThreadNest:
         return loop.var not in determined(apart, self.outside, ranges, caps)
 
     def _may_stay(self, inside: Sequence[BlockRealize], writers: Sequence[BlockRealize], loose: Sequence[For]) -> bool:
-        """May the threads use one buffer, which others see as well, in pieces as they did one after the other?"""
+        """Decide if the threads may use one shared buffer in pieces as they did one after the other."""
         if not loose and not any(self.of_block[id(r)].is_shared for r in writers):
             # A thread must not read the results of another one, now that they run in another order.
             return len(writers) == len(inside)

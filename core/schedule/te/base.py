@@ -39,7 +39,7 @@ class TEScheduleBase:
 
     @property
     def outputs(self) -> list[Operation]:
-        """The operations that the schedule was made for."""
+        """The operations for which the schedule was made."""
         return [stage.op for stage in self.stages if stage.is_output]
 
     @property
@@ -48,11 +48,11 @@ class TEScheduleBase:
         return {stage.op: stage for stage in self.stages}
 
     def copy(self: _Schedule) -> _Schedule:
-        """Copy the schedule, to be continued on its own. Operations and loops are the same ones."""
+        """Copy the schedule, to continue it independently. Operations and loops are shared."""
         other = copy(self)
         other.stages, other.placeholders = [stage.copy() for stage in self.stages], list(self.placeholders)
         mine: dict[int, Any] = dict(zip(map(id, self.stages), other.stages, strict=True))
-        for group in self.groups:  # those around it first
+        for group in self.groups:  # surrounding groups first
             around = None if group.group is None else mine[id(group.group)]
             members = [mine[id(stage)] for stage in group.stages]
             mine[id(group)] = replace(group, stages=members, group=around, steps=group.steps.copy())
@@ -76,7 +76,7 @@ class TEScheduleBase:
         return found
 
     def normalize(self: _Schedule) -> _Schedule:
-        """Give the schedule itself, which needs no preparation. For scripts that were written for TVM."""
+        """Return the schedule itself, which needs no preparation; for scripts written for TVM."""
         return self
 
     def __getitem__(self, key: Tensor | Operation) -> Stage:
@@ -106,7 +106,7 @@ class TEScheduleBase:
         )
 
     def _name(self, base: str) -> str:
-        """Number `base` where a stage has that name already."""
+        """Number `base` if a stage already has that name."""
         return unused_name(base, {s.op.name for s in self.stages})
 
     def _insert_before(self, stage: Stage, op: ComputeOp) -> Stage:
@@ -118,7 +118,7 @@ class TEScheduleBase:
         return made
 
     def _attach_to_rows(self, stage: Stage) -> None:
-        """Compute a stage that reads rows of a later scan, or what is made of them, in the loop over the rows."""
+        """Compute a stage that depends on rows of a later scan in the loop over the rows."""
         for later in self.stages[self.stages.index(stage) + 1 :]:
             if isinstance(later.op, ScanOp):
                 of_rows = {t.buffer for op in (later.op, *later.op.cells) for t in op.outputs}
@@ -126,7 +126,7 @@ class TEScheduleBase:
                     record(stage, PLACE, "compute_at", later, later.op.scan_axis)
 
     def _attached_to(self, new: Stage, old: Stage, moved: Mapping[IterVar, IterVar]) -> None:
-        """Attach the stages at loops of `old` that move to the loops of `new`."""
+        """Attach the stages that move from loops of `old` to the loops of `new`."""
         placed: list[Scheduled] = [*self.stages, *self.groups]
         for other in placed:
             place = other.attach

@@ -25,7 +25,7 @@ from pegbox.shown import value_text
 
 
 class CacheRewrites(TEScheduleBase):
-    """Copies of what stages read and write."""
+    """Copies of tensors that stages read and write."""
 
     @overload
     def cache_write(self, tensor: Tensor, scope: str = "local", *, order: Sequence[int] | None = None) -> Tensor: ...
@@ -39,21 +39,21 @@ class CacheRewrites(TEScheduleBase):
     def cache_write(
         self, tensor: Tensor | Sequence[Tensor], scope: str = "local", *, order: Sequence[int] | None = None
     ) -> Tensor | list[Tensor]:
-        """Compute `tensor` into a buffer of its own first; the stage of `tensor` becomes the copy out of it.
+        """Compute `tensor` into a separate buffer first; the stage of `tensor` becomes the copy out of it.
 
         The new stage has fresh spatial axes and the original's reduce axes. Returns the new tensor.
 
         If the spatial loops of `tensor` were split, fused or ordered before, the new buffer has one dimension for each
-        of them, in their order, as in TVM; the copy begins with plain axes again. With padding where a split does not
+        of them, in their order, as in TVM; the copy begins with plain axes again. There is padding if a split does not
         divide.
 
         Args:
-            tensor: one tensor, or all outputs of one operation (of argmax, say), for which a list is returned.
-            order: the axes of `tensor` in the order in which the new buffer has them: [1, 0] for a transposed one.
-                The copy keeps its loops then.
+            tensor: one tensor, or all outputs of one operation (such as argmax), for which a list is returned.
+            order: the axes of `tensor` in the order of the new buffer: [1, 0] for a transposed one. The copy then keeps
+                its loops.
 
         Raises:
-            ScheduleError: an unknown scope, an order that is not of the axes, not all outputs of one operation are
+            ScheduleError: the scope is unknown, the order is not one of the axes, not all outputs of one operation are
                 given, or its reduce axes were scheduled already.
         """
         given = [tensor] if isinstance(tensor, Tensor) else _tensors("tensor", tensor)
@@ -98,13 +98,13 @@ class CacheRewrites(TEScheduleBase):
         *,
         order: Sequence[int] | None = None,
     ) -> Tensor:
-        """Copy `tensor` into a buffer of its own, which `readers` then read. Returns the new tensor.
+        """Copy `tensor` into a separate buffer, which `readers` then read. Returns the new tensor.
 
         Args:
-            order: the axes of `tensor` in the order in which the copy has them: [1, 0] for a transposed one.
+            order: the axes of `tensor` in the order of the copy: [1, 0] for a transposed one.
 
         Raises:
-            ScheduleError: an unknown scope, an order that is not of the axes, a reader does not read the tensor, or
+            ScheduleError: the scope is unknown, the order is not one of the axes, a reader does not read the tensor, or
                 there is none.
         """
         _tensors("tensor", [tensor])
@@ -128,7 +128,7 @@ class CacheRewrites(TEScheduleBase):
         return cached.outputs[0]
 
     def _readers(self, tensor: Tensor, readers: Tensor | Operation | Sequence[Tensor | Operation]) -> list[Stage]:
-        """Return the stages that are given, all of which read the tensor."""
+        """Return the given stages, all of which read the tensor."""
         wanted = "a tensor or an operation that reads it, or several of these"
         given = [readers] if isinstance(readers, Tensor | Operation) else readers
         given = check_list("readers", given, wanted, error=ScheduleError)
@@ -191,7 +191,7 @@ class _Layout:
 
 
 def _order(order: object, ndim: int) -> list[int]:
-    """Return a permutation of the axes. Raises ScheduleError: it is none."""
+    """Return a permutation of the axes; raise ScheduleError for anything else."""
     if order is None:
         return list(range(ndim))
     wanted = f"the numbers 0 to {ndim - 1} in some order"
@@ -207,7 +207,7 @@ def _tensors(name: str, given: object) -> list[Tensor]:
 
 
 def _check_outputs(op: ComputeOp, given: Sequence[Tensor]) -> None:
-    """Raises ScheduleError: the tensors are not exactly the outputs of the operation."""
+    """Raise ScheduleError unless the tensors are exactly the outputs of the operation."""
     buffers = [t.buffer for t in op.outputs]
     names = ", ".join(b.name for b in buffers)
     for each in given:

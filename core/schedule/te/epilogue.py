@@ -1,4 +1,4 @@
-"""Epilogues in TE schedules: what follows an output becomes part of the stage that stores it."""
+"""Epilogues in TE schedules: a computation on an output becomes part of the stage that stores it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pegbox.schedule.te.stage import Stage
 from pegbox.schedule.te.stage_base import StageBase, moved
 
 _SHARED = 1 << 15
-"""The elements from which on threads share a stage of its own, if they share the one before."""
+"""The number of elements from which threads share a separate stage, if they share the one before."""
 
 
 class EpilogueRewrites(TEScheduleBase):
@@ -24,7 +24,7 @@ class EpilogueRewrites(TEScheduleBase):
         """Let the schedule compute an epilogue of an output in its place, and return the new output.
 
         A stage that stores each element once stores that of the epilogue, and keeps its loops. A reduction, whose
-        elements are final after its last step alone, is followed by a stage of its own, with vectors of `lanes`.
+        elements are final only after its last step, is followed by a separate stage, with vectors of `lanes`.
         """
         check_instance("epilogue", epilogue, Epilogue, "what epilogue_of gives", error=ScheduleError)
         check_int("lanes", lanes, error=ScheduleError)

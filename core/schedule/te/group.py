@@ -19,12 +19,12 @@ class Groups(TEScheduleBase):
     def create_group(
         self, outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor], include_inputs: bool = False
     ) -> Group:
-        """Return the stages on the way from `inputs` to `outputs`, which can then be placed together.
+        """Group the stages between `inputs` and `outputs`, which can then be placed together.
 
         Args:
-            include_inputs: the stages of the inputs belong to the group as well.
+            include_inputs: include the stages of the inputs in the group.
 
-        A stage keeps a place that it was given by itself.
+        A stage keeps its own place if it has one.
 
         Raises:
             ScheduleError: a tensor is not in the schedule, nothing lies between inputs and outputs, or a stage
@@ -42,7 +42,7 @@ class Groups(TEScheduleBase):
                 needed = [t for t in stage.op.inputs if t.buffer not in borders]
                 direct = len(needed) < len(stage.op.inputs)
                 reached[id(stage)] = id(stage) in starts or direct  # cells of a scan need it, and it needs them
-                # All inputs are asked, so that every stage on the way is found.
+                # Visit all inputs, so that every stage in between is found.
                 below = [reaches(s) for t in needed for s in self._stage_or_input(t)]
                 reached[id(stage)] |= any(below)
             return reached[id(stage)]
@@ -85,7 +85,7 @@ def _grouped(members: list[Stage]) -> Group:
 
 
 def _outermost(stage: Stage, members: list[Stage]) -> Stage | Group:
-    """Return the stage, or the largest group around it that has no other stages than these."""
+    """Return the stage, or the largest group around it that contains only these stages."""
     part: Stage | Group = stage
     while part.group is not None and all(each in members for each in part.group.stages):
         part = part.group

@@ -25,7 +25,7 @@ _ACCESS = {"r": "r", "w": "w", "rw": "rw", "wr": "rw", 1: "r", 2: "w", 3: "rw"}
 
 
 class IntrinBuffer:
-    """An operand as the function of an intrinsic sees it: elements, vectors of neighbours, a pointer, strides."""
+    """An operand for an intrinsic's function: elements, vectors of neighbours, a pointer, strides."""
 
     def __init__(self, buffer: Buffer, strides: Sequence[object] | None, access: str = "rw") -> None:
         self.buffer = buffer
@@ -56,7 +56,7 @@ class IntrinBuffer:
         return self.buffer.name
 
     def as_accessed(self, access: str) -> IntrinBuffer:
-        """Return the same, with `data` a pointer through which it is accessed so."""
+        """Return the same operand, with `data` as a pointer for this access."""
         return IntrinBuffer(self.buffer, self._fixed, access)
 
     @property
@@ -78,7 +78,7 @@ class IntrinBuffer:
             offset: in elements, of an operand of one dimension.
 
         Raises:
-            ScheduleError: another mask, or an offset into several dimensions.
+            ScheduleError: the mask is another, or the offset is into several dimensions.
         """
         if access_mask not in _ACCESS:
             raise ScheduleError(f"access_ptr of {self.name}: {access_mask!r} is not an access", "use 'r', 'w' or 'rw'")
@@ -101,7 +101,7 @@ class IntrinBuffer:
         return fixed if all(value is not None for value in fixed) else None
 
     def vload(self, begin: Any, dtype: str | None = None) -> Expr:
-        """Elements from `begin` on: one, or as many neighbours as the dtype has lanes."""
+        """Load elements from `begin` on: one, or as many neighbours as the dtype has lanes."""
         where = indices_of(self.buffer, begin)
         kind = dtypes.check_value(dtype or self.dtype)
         if dtypes.element(kind) != self.dtype:
@@ -132,7 +132,7 @@ def indices_of(buffer: Buffer, given: Any) -> tuple[Expr, ...]:
     """Read the indices between the brackets of a buffer.
 
     Raises:
-        ScheduleError: they are not as many as the buffer has dimensions.
+        ScheduleError: their number is not that of the buffer's dimensions.
     """
     parts = tuple(given) if isinstance(given, tuple | list) else (given,)
     shape = buffer.shape
@@ -152,12 +152,12 @@ def decl_buffer(
     data_alignment: int = -1,
     offset_factor: int = 0,
 ) -> IntrinBuffer:
-    """Declare how an operand of a tensor intrinsic lies in memory.
+    """Declare the memory layout of a tensor intrinsic's operand.
 
     Args:
         strides: elements between neighbours along each dimension: numbers, or variables whose values the
             statements get (`buffer.strides[0]`). Without any, rows follow each other without gaps.
-        data, elem_offset, scope, data_alignment, offset_factor: as TVM takes them; a tile may begin anywhere here.
+        data, elem_offset, scope, data_alignment, offset_factor: accepted as in TVM; here, a tile may begin anywhere.
     """
     check_text("decl_buffer: name", name, error=ScheduleError)
     check_text("decl_buffer: scope", scope, error=ScheduleError)
@@ -180,14 +180,14 @@ def decl_tensor_intrin(
     """Return a tensor intrinsic for `s[C].tensorize(axis, intrin)`.
 
     Args:
-        op: what it computes, on tensors as large as the tile.
-        fcompute: takes the operands (ins, outs) and gives the statements: one for all, or (body, reset, update) for a
-            reduction that may go on outside of the tile. A part that does not exist is `None`.
-        binds: how single operands lie in memory (`decl_buffer`); others are as `default_buffer_params` says.
+        op: the computation of the intrinsic, on tensors as large as the tile.
+        fcompute: a function of the operands (ins, outs) that returns the statements: one for all, or (body, reset,
+            update) for a reduction that may continue outside the tile. A missing part is `None`.
+        binds: the layouts of single operands (`decl_buffer`); others follow `default_buffer_params`.
         code: the C functions that the statements call: `tir.c_source(text)`, `tir.c_library(path)`.
 
     Raises:
-        ScheduleError: a malformed description, or statements that leave the operands.
+        ScheduleError: the description is malformed, or statements leave the operands.
     """
     if not isinstance(op, ComputeOp):
         raise ScheduleError(f"decl_tensor_intrin: {value_text(op)} computes nothing", "give the op of a te.compute")
@@ -210,7 +210,7 @@ def decl_tensor_intrin(
     body, reset, update = [*made, None, None][:3] if isinstance(made, tuple | list) else (made, None, None)
     swap = {operands[t].buffer: t.buffer for t in tensors}
     parts = [None if part is None else replace_buffer(statement_of(part, name), swap) for part in (body, reset, update)]
-    # Many intrinsics are called as the default is.
+    # Many intrinsics have the default name.
     label = unused_name(name, TensorIntrin.registered_names())
     intrin = TensorIntrin(label, description, parts[0], parts[1], parts[2], foreign_code(code))
     return intrin.registered()
@@ -242,7 +242,7 @@ def statement_of(part: object, name: str) -> Stmt:
     """Convert the result of an intrinsic's or a `te.extern`'s function to a statement.
 
     Raises:
-        ScheduleError: it is none.
+        ScheduleError: it is not a statement.
     """
     if isinstance(part, Expr):
         return Evaluate(part)

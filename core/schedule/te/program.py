@@ -1,4 +1,4 @@
-"""The program of a TE schedule: with the numbers of its size variables, every step replayed."""
+"""The program of a TE schedule: every step is replayed with numbers for its size variables."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def program_of(
 
     Args:
         sizes: the numbers of the size variables.
-        shown: the program is only read, not built. Numbers may replace sizes, and illegal loops stay, as far as a
-            program can have them, with a mark; warnings say so.
+        shown: True if the program is only read, not built. Numbers may replace sizes, and illegal loops stay, as far as
+            possible, with a mark; warnings say so.
 
     Raises:
-        ArgumentError: not the sizes that the computation has.
+        ArgumentError: the sizes are not those of the computation.
         ScheduleError: the schedule is not legal, or an argument is missing.
     """
     draft = Draft() if shown else None
@@ -51,7 +51,7 @@ def program_of(
 
 
 def shown_sizes(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
-    """Choose numbers for sizes in a program that is only read; a warning says which."""
+    """Choose numbers for sizes in a program that is only read, and warn with the numbers."""
     numbers = stand_ins(variables)
     chosen = ", ".join(f"{var.name} = {number}" for var, number in numbers.items())
     warnings.warn(
@@ -62,17 +62,17 @@ def shown_sizes(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
 
 
 def variables_of(schedule: TESchedule) -> list[SizeVar]:
-    """Return the size variables of all that a schedule computes, in order of first use."""
+    """Return the size variables of a schedule's computations, in order of first use."""
     return size_variables([*(tensor.op for tensor in schedule.placeholders), *(stage.op for stage in schedule.stages)])
 
 
 def at_sizes(
     schedule: TESchedule, args: Sequence[Tensor], sizes: Mapping[SizeVar, int]
 ) -> tuple[TESchedule, list[Tensor]]:
-    """Return a schedule that says the same of the same computation with these sizes, and its arguments.
+    """Return the same schedule for the computation with these sizes, and its arguments.
 
-    What depends on the sizes (whether a split leaves a tail, whether a step is legal) is decided when that schedule is
-    lowered, as it is for a computation that had these numbers from the beginning.
+    Decisions that depend on sizes (the tail of a split, the legality of a step) are made when that schedule is lowered,
+    as for a computation with numbers from the beginning.
 
     Raises:
         ArgumentError: an extent is below 1 for these sizes.

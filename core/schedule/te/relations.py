@@ -14,7 +14,7 @@ from pegbox.schedule.te.stage_base import loops_in
 def axes_of_loops(relations: Sequence[Step], loops: Mapping[IterVar, Expr]) -> tuple[dict[IterVar, Expr], list[Expr]]:
     """Compute the axes' values from those of the loops, counted from zero; and the splits' conditions.
 
-    A condition says that an iteration is none of the tail beyond an extent that a split does not divide.
+    A condition excludes the tail beyond an extent that a split does not divide.
     """
     known, conditions = dict(loops), list[Expr]()
     for relation in reversed(relations):
@@ -22,7 +22,7 @@ def axes_of_loops(relations: Sequence[Step], loops: Mapping[IterVar, Expr]) -> t
             case Step("split", (parent, *_), _, (outer, inner)):
                 known[parent] = add(mul(known[outer], inner.size), known[inner])
                 covered = outer.extent * inner.extent
-                # Whether a tail is left over may depend on size variables.
+                # The existence of a tail may depend on size variables.
                 if isinstance(covered, Expr) or covered > parent.extent:
                     conditions.append(compare("lt", known[parent], parent.size))
             case Step("fuse", (outer, inner), _, (fused,)):
@@ -47,7 +47,7 @@ def loops_of_axes(relations: Sequence[Step], axes: Mapping[IterVar, Expr]) -> di
 
 
 def touched_by(relations: Sequence[Step], loop: IterVar) -> set[IterVar]:
-    """Return the loop, the axes that it was made of, and everything else that was made of these."""
+    """Return the loop, the axes from which it was made, and everything else made from these."""
     touched = {loop}
     for relation in reversed(relations):
         if not touched.isdisjoint(relation.results):

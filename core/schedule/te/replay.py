@@ -1,7 +1,7 @@
 """Replay of a TE schedule on the loop IR: from stages to a scheduled program.
 
-Stages go from the outputs back to the inputs. A stage that is attached is first moved to its consumer's loop, which
-gives it one loop per axis, over the region that is needed there; then its own splits, orders and annotations apply.
+Stages go from the outputs back to the inputs. An attached stage is first moved to its consumer's loop, which gives it
+one loop per axis, over the region needed there; then its own splits, orders and annotations apply.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOOPS: _Phase = {
     "fuse": stage_loops.replay_fuse,
     "add_unit_loop": stage_loops.replay_unit_loop,
 }
-"""The first phase of a stage that has its place, before its loops are put in order."""
+"""The first phase of a placed stage, before its loops are put in order."""
 
 _OF_A_STAGE: Sequence[_Phase] = (
     dict.fromkeys(("vectorize", "unroll", "parallel", "bind"), stage_kinds.replay_kind),
@@ -54,20 +54,21 @@ _OF_THE_WHOLE: Sequence[_Phase] = (
     {"rolling_buffer": stage_storage.replay_rolling_buffer},
     {"tensorize": stage_kinds.replay_on_loops},
 )
-"""The phases that come when all stages have their place."""
+"""The phases after all stages have their place."""
 
 
 def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main", draft: Draft | None = None) -> Schedule:
-    """Make a `tir.Schedule` on which all steps of the TE schedule are done.
+    """Make a `tir.Schedule` with all steps of the TE schedule applied.
 
     Args:
-        args: the function's parameters in call order; placeholders and outputs. An intermediate is allowed too:
-            it is an output then, unless it is inlined: then nothing is written to it, as in TVM.
-        draft: for a program that is only shown; it gets the refusals; illegal loops are shown where possible.
+        args: the function's parameters in call order; placeholders and outputs. An intermediate is allowed, too: it
+            becomes an output, unless it is inlined: then nothing is written to it, as in TVM.
+        draft: the draft of a program that is only shown, which collects the refusals; illegal loops are shown if
+            possible.
 
     Raises:
         ScheduleError: an output or input is missing from `args`, or a relation is not legal. It names the line of the
-            user's code that asked for what is refused.
+            user's code with the refused step.
     """
     ops = [stage.op for stage in schedule.stages]
     outputs = check_arguments(schedule, args, draft)

@@ -1,4 +1,4 @@
-"""`ReplayState`: the program that a replay has made so far; `Draft`: the refusals of a program that is only shown."""
+"""`ReplayState`, the program that a replay has made so far, and `Draft`, the refusals of a program only shown."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ ILLEGAL = "illegal"
 
 @dataclass
 class Draft:
-    """The refusals while a program was made that is only shown, and the loops that are shown as they were wanted."""
+    """The refusals during the replay of a program that is only shown, and the loops to show as requested."""
 
     refusals: list[ScheduleError] = field(default_factory=list)
     _loops: list[tuple[LoopRef, ForKind | None, str]] = field(default_factory=list)
 
     def add(self, error: ScheduleError, loop: LoopRef | None, kind: ForKind | None = None) -> None:
-        """Mark a loop, which is of that kind in the end; without a kind it stays what it is."""
+        """Mark a loop, which finally gets that kind; without a kind it keeps its own."""
         self.refusals.append(error)
         if loop is not None:
             self._loops.append((loop, kind, error.reason))
 
     def finish(self, sch: Schedule) -> None:
-        """Change the loops, when nothing else will be asked of the program."""
+        """Change the loops, as the last step on the program."""
         for ref, kind, reason in self._loops:
             old = sch.tree.loops[ref.var]
             notes = [note for note in old.annotations if note[0] != ILLEGAL]
@@ -40,7 +40,7 @@ class Draft:
 
 
 def check_legal(func: Function) -> None:
-    """Raises ScheduleError: the program is a draft with an illegal place."""
+    """Raise ScheduleError if the program is a draft with an illegal place."""
     for stmt in walk(func.body):
         if isinstance(stmt, For) and (reason := dict(stmt.annotations).get(ILLEGAL)):
             raise ScheduleError(
@@ -54,8 +54,8 @@ class ReplayState:
     """The program that a replay has made so far.
 
     Attributes:
-        draft: for a program that is only shown; it gets what would be refused otherwise.
-        loops: the loops of the stages that have their place, by the ids of the stages.
+        draft: the draft of a program that is only shown, which collects refusals.
+        loops: the loops of the placed stages, by the ids of the stages.
         step: the step that is being replayed.
     """
 
@@ -75,13 +75,13 @@ class ReplayState:
         return self.loops[id(stage)]
 
     def refuse(self, error: ScheduleError, loop: LoopRef | None, kind: ForKind | None = None) -> None:
-        """Note the refusal in the draft, see `Draft.add`; raises it where there is none."""
+        """Note the refusal in the draft, see `Draft.add`; raise it without a draft."""
         if self.draft is None:
             raise error
         self.locate(error)
         self.draft.add(error, loop, kind)
 
     def locate(self, error: ScheduleError) -> None:
-        """Let the error name the line of the user's code that asked for the step."""
+        """Let the error name the line of the user's code with the step."""
         if self.step is not None:
             error.source = error.source or self.step.line

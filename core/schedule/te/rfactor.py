@@ -26,17 +26,17 @@ class RfactorRewrites(TEScheduleBase):
 
     @te_method
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Tensor | tuple[Tensor, ...]:
-        """Let each iteration of a reduce axis reduce into an element of its own; `tensor` then combines those.
+        """Let each iteration of a reduce axis reduce into its own element; `tensor` then combines these elements.
 
-        The new stage `B.rf` has the axes `axis` and those of `tensor`. It reduces over the reduce axes that `axis` has
-        nothing to do with, as they are scheduled now, then over the other loops that were made of the same axis. The
-        stage of `tensor` keeps its spatial loops and reduces over `AXIS.v`.
+        The new stage `B.rf` has the axes `axis` and those of `tensor`. It reduces over the reduce axes unrelated to
+        `axis`, as they are scheduled now, then over the other loops made from the same axis. The stage of `tensor`
+        keeps its spatial loops and reduces over `AXIS.v`.
 
         Args:
-            axis: a reduce loop of the stage, as it is after splits and fusions.
+            axis: a present reduce loop of the stage, after splits and fusions.
             factor_axis: the place of `axis` among the axes of the new stage; negative counts from the end.
 
-        Returns the new tensor, or a tuple of them where the reduction has several outputs.
+        Returns the new tensor, or a tuple of tensors if the reduction has several outputs.
 
         Before `rfactor(B, k.inner)`::
 
@@ -90,9 +90,9 @@ class RfactorRewrites(TEScheduleBase):
 class _Split:
     """A stage's reduce loops: `factor` replaces one of them, `loops` are the others.
 
-    `axes` are those of the partial results' reduction: first the operation's own that have nothing to do with the
-    factored loop, whose splits and fusions (`relations`) they keep, then the other loops of its axis. `values` are the
-    operation's other reduce axes in terms of those, `conditions` keep them in their domains.
+    `axes` are those of the partial results' reduction: first the operation's own axes unrelated to the factored loop,
+    with their splits and fusions (`relations`), then the other loops of its axis. `values` are the operation's other
+    reduce axes in terms of those, `conditions` keep them in their domains.
     """
 
     factor: IterVar

@@ -18,10 +18,10 @@ class TESchedule(CacheRewrites, RfactorRewrites, EpilogueRewrites, Groups):
 
 
 def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> TESchedule:
-    """Return the default schedule of everything that `ops` need: each stage a naive nest at the root.
+    """Return the default schedule of everything that `ops` need: each stage is a naive nest at the root.
 
     Raises:
-        ScheduleError: nothing is computed, or what is given is not an operation.
+        ScheduleError: nothing is computed, or an argument is not an operation.
     """
     several = ops if isinstance(ops, Sequence) and not isinstance(ops, str) else [ops]
     for each in several:

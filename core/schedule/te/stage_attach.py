@@ -37,9 +37,9 @@ def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
             for j in range(4):
                 C[i, j] = B[0, j] * 2.0
 
-    It does not matter whether the loops of the two stages are split, fused and ordered before or afterwards. Where
-    `loop` itself is split afterwards, the stage is computed in its inner part; it may be fused into the loop around
-    it, but not with one inside.
+    The loops of the two stages may be split, fused and ordered before or afterwards. If `loop` itself is split
+    afterwards, the stage is computed in its inner part; it may be fused into the loop around it, but not with one
+    inside.
 
     Raises:
         ScheduleError: this stage is an output, or `loop` is not a loop of `parent`; when lowered: another consumer
@@ -57,7 +57,7 @@ def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
 
 @te_method
 def compute_inline(stage: StageBase) -> None:
-    """Compute this stage's elements where they are used; its loops and its buffer are gone.
+    """Compute this stage's elements where they are used; its loops and its buffer disappear.
 
     Before `s[B].compute_inline()`::
 
@@ -89,16 +89,16 @@ def compute_inline(stage: StageBase) -> None:
 
 @te_method
 def compute_root(stage: StageBase) -> None:
-    """Compute this stage in a nest of its own (as at the start)."""
+    """Compute this stage in its own nest (the default)."""
     record(stage, PLACE, "compute_root")
 
 
 def replay_place(replay: ReplayState, stage: StageBase) -> bool:
-    """Move a stage to the loop that it is computed at, and set the scope of its buffer; is the stage needed at all?"""
+    """Move a stage to its loop, and set the scope of its buffer; return whether the stage is needed at all."""
     place, sch, block = stage.place, replay.sch, replay.block(stage)
     loop = None
     if isinstance(place, At):
-        # Simplification may have left out what reads it, such as a product by zero: then no loop needs any of it.
+        # Simplification may have removed its readers, such as a product by zero: then no loop needs any of it.
         if not sch.get_consumers(block) and any(
             t in other.op.inputs for other in replay.stages for t in stage.op.outputs
         ):
@@ -112,7 +112,7 @@ def replay_place(replay: ReplayState, stage: StageBase) -> bool:
             loop = replay.loops.get(id(place.stage), {}).get(place.loop)
             if loop is None:
                 raise _attach_error(stage, place, replay.stages)
-    # What is computed there depends on which threads share it.
+    # The region computed there depends on the threads that share it.
     infer_scope(replay, stage, loop)
     if loop is not None:
         replay.step = stage.place_step
@@ -121,7 +121,7 @@ def replay_place(replay: ReplayState, stage: StageBase) -> bool:
 
 
 def _attach_error(stage: StageBase, place: At, stages: Sequence[StageBase]) -> ScheduleError:
-    """Why a stage cannot be computed where it is attached, when that place does not exist."""
+    """Explain why a stage cannot be computed where it is attached, if that place does not exist."""
     other, loop = place.stage, place.loop
     readers = [s for s in stages if any(t.buffer in {o.buffer for o in stage.op.outputs} for t in s.op.inputs)]
     if not any(other is s for s in stages):

@@ -1,7 +1,7 @@
-"""Base classes of stages and groups: the steps that are recorded of them, the loops of a stage, and its place.
+"""Base classes of stages and groups: their recorded steps, the loops of a stage, and its place.
 
-Nothing happens to a program here. Steps are replayed on the loop IR when the schedule is lowered
-(`pegbox.schedule.te.replay`), which is what makes their meaning independent of the order of calls across stages.
+No program changes here. Steps are replayed on the loop IR when the schedule is lowered (`pegbox.schedule.te.replay`),
+which is what makes their meaning independent of the order of calls across stages.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _KINDS = {"vectorize": ForKind.VECTORIZED, "unroll": ForKind.UNROLLED, "parallel
 
 @dataclass(frozen=True)
 class Root:
-    """Computed in a nest of its own, whole, before its consumers."""
+    """A place at the root: the stage is computed as a whole in its own nest, before its consumers."""
 
 
 @dataclass(frozen=True)
 class Inline:
-    """Computed wherever a consumer needs an element."""
+    """The place of an inlined stage: computed wherever a consumer needs an element."""
 
 
 @dataclass(frozen=True)
 class At:
-    """Computed inside a consumer's loop, as much as one iteration of it needs."""
+    """A place inside a consumer's loop: each iteration computes as much as it needs."""
 
     stage: StageBase
     loop: IterVar
@@ -69,20 +69,20 @@ def te_method(method: _Method) -> _Method:
 
 @dataclass(eq=False)
 class Scheduled:
-    """A stage, or a group of stages, with the steps that are recorded of it; `group` is the one around it."""
+    """A stage, or a group of stages, with its recorded steps; `group` is the surrounding one."""
 
     group: Group | None = None
     steps: dict[Subject, Step] = field(default_factory=dict)
 
     @property
     def attach(self) -> Root | Inline | At:
-        """The place that was given to the stage or group itself."""
+        """The own place of the stage or group."""
         return _place_of(self.steps.get(PLACE))
 
 
 @dataclass(eq=False)
 class Group(Scheduled):
-    """Stages that go together: each that is not attached anywhere by itself is computed where its group is."""
+    """A group of stages: each one without its own place is computed where its group is."""
 
     stages: list[StageBase] = field(default_factory=list)
 
@@ -109,7 +109,7 @@ class Group(Scheduled):
         record(self, PLACE, "compute_at", parent, loop)
 
     def compute_root(self) -> None:
-        """Compute the stages of the group in nests of their own (as at the start)."""
+        """Compute the stages of the group in their own nests (the default)."""
         record(self, PLACE, "compute_root")
 
 
@@ -133,13 +133,13 @@ class StageBase(Scheduled):
         return f"Stage({self.op.name}: {self.loop_names()})"
 
     def copy(self: _Stage) -> _Stage:
-        """Return a stage of the same operation with steps of its own, in this stage's place and group."""
+        """Return a stage of the same operation with its own copy of the steps, in this stage's place and group."""
         other = object.__new__(type(self))
         vars(other).update(vars(self), steps=self.steps.copy(), leaf_iter_vars=self.leaf_iter_vars.copy())
         return other
 
     def restart(self) -> None:
-        """Plain loops again, one for each axis of the operation; nothing is said of any other loop."""
+        """Return to plain loops, one for each axis of the operation, and forget the steps on all others."""
         self.leaf_iter_vars = [*self.op.loop_axes]
         gone = {loop for relation in self.relations for loop in relation.results}
         self.steps = {
@@ -150,7 +150,7 @@ class StageBase(Scheduled):
 
     @property
     def place_step(self) -> Step | None:
-        """The step that says where the stage is computed: its own, or else its group's; None at the root."""
+        """The step that places the stage: its own, or else its group's; None at the root."""
         owner: Scheduled | None = self
         while owner is not None:
             step = owner.steps.get(PLACE)
@@ -163,7 +163,7 @@ class StageBase(Scheduled):
     def place(self) -> Root | Inline | At:
         """The place where the stage is computed: its own attachment, or else its group's.
 
-        For a loop that was split after that, it is the inner part.
+        If the loop was split afterwards, it is the inner part.
         """
         place = _place_of(self.place_step)
         return At(place.stage, place.stage.leaf_of(place.loop)) if isinstance(place, At) else place
@@ -195,7 +195,7 @@ class StageBase(Scheduled):
 
     @property
     def all_iter_vars(self) -> list[IterVar]:
-        """The axes, and every loop that was ever made of them."""
+        """The axes, and every loop ever made from them."""
         return [*self.op.loop_axes, *(loop for relation in self.relations for loop in relation.results)]
 
     @property
@@ -209,13 +209,13 @@ class StageBase(Scheduled):
         return {loop: notes for loop, notes in said.items() if notes}
 
     def is_scheduled(self, axis: IterVar) -> bool:
-        """Was anything said of an axis of the operation already?"""
+        """True if any step concerns an axis of the operation."""
         return axis not in self.leaf_iter_vars or any(
             subject[0] in ("kind", "pragma", "prefetch", "merge") and subject[1] is axis for subject in self.steps
         )
 
     def check_serial(self, *loops: IterVar) -> None:
-        """Raises ScheduleError: how one of the loops runs was said already, so that it cannot become another one."""
+        """Raise ScheduleError if one of the loops already has a kind, so that it cannot become another loop."""
         for loop in loops:
             if kind := self.steps.get(("kind", loop)):
                 reason, remedy = (
@@ -249,8 +249,8 @@ class StageBase(Scheduled):
     def leaf_of(self, loop: IterVar) -> IterVar:
         """Return the loop that a loop of this stage has become, as in TVM.
 
-        A split loop has become its inner part, one that was fused the fused loop; a loop that is gone in another way
-        stays what it is.
+        A split loop has become its inner part, and a loop that was fused the fused loop; any other loop is returned
+        as it is.
         """
         for relation in self.relations:
             if loops_in(relation.args)[-1:] == [loop]:
@@ -258,7 +258,7 @@ class StageBase(Scheduled):
         return loop
 
     def parts_of(self, axis: IterVar) -> set[IterVar]:
-        """Return an axis, and all loops that were made of it."""
+        """Return an axis, and all loops made from it."""
         found = {axis}
         for relation in self.relations:
             if not found.isdisjoint(loops_in(relation.args)):
@@ -272,7 +272,7 @@ class StageBase(Scheduled):
 def record(
     owner: Scheduled, subject: Subject, primitive: str, *args: Any, results: tuple[Any, ...] = (), **options: Any
 ) -> None:
-    """Add a step, with the user's line that asks for it, in place of the one that had the same subject."""
+    """Add a step, with its line of the user's code, in place of an earlier one with the same subject."""
     frame = users_frame(sys._getframe(1))
     origin = "" if frame is None else (frame.f_code, frame.f_lasti)
     owner.steps.pop(subject, None)
@@ -290,7 +290,7 @@ def loops_in(values: tuple[Any, ...]) -> list[IterVar]:
 
 
 def moved(steps: Mapping[Subject, Step], change: Callable[[Any], Any]) -> dict[Subject, Step]:
-    """Change the loops, tensors and stages that steps speak of."""
+    """Replace the loops, tensors and stages in steps."""
     return {mapped(subject, change): step.mapped(change) for subject, step in steps.items()}
 
 

@@ -25,7 +25,7 @@ from pegbox.shown import value_text
 # Pragmas that are primitives under another name.
 _KINDS = ("unroll", "vectorize", "parallel")
 _HINTS = ("auto_unroll_max_step", "unroll_explicit", "loop_partition_hint", "nontemporal")
-# How threads share a loop: here always in equal parts, each loop a region of its own with a barrier at its end.
+# Pragmas about sharing a loop: here always in equal parts, each loop its own region with a barrier at its end.
 _NO_EFFECT = ("parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish")
 _REFUSED = {
     "import_llvm": "give C source instead: pragma import_c, or tir.c_source with the intrinsic that calls it",
@@ -55,7 +55,7 @@ def vectorize(stage: StageBase, loop: IterVar) -> None:
 
 @te_method
 def unroll(stage: StageBase, loop: IterVar) -> None:
-    """Write the iterations of a loop out.
+    """Unroll the iterations of a loop.
 
     Raises:
         ScheduleError: not a loop of this stage.
@@ -95,7 +95,7 @@ def replay_on_loops(replay: ReplayState, stage: StageBase, step: Step) -> None:
 
 
 def replay_kind(replay: ReplayState, stage: StageBase, step: Step) -> None:
-    """Give a loop its kind; in a draft, it is shown so even where that is not legal."""
+    """Give a loop its kind; a draft shows it even if that is not legal."""
     try:
         replay_on_loops(replay, stage, step)
     except ScheduleError as error:
@@ -117,7 +117,8 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
     - `parallel_launch_point`, `parallel_stride_pattern`, `parallel_barrier_when_finish`: accepted, without effect.
 
     Raises:
-        ScheduleError: an unknown pragma, one that has no meaning here, a wrong value, or not a loop of this stage.
+        ScheduleError: the pragma is unknown or has no meaning here, the value is wrong, or this is not a loop of this
+            stage.
     """
     check_text("pragma: name", name, error=ScheduleError)
     stage.position(loop)
@@ -174,7 +175,7 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1, *
             for j in range(16):
                 B[i, j] = A[i, j] + 1.0
 
-    There is one prefetch for each cache line of 64 bytes. Values stay what they are.
+    There is one prefetch for each cache line of 64 bytes. Values do not change.
 
     Raises:
         ScheduleError: not a loop of this stage, a tensor that the stage cannot access, or an offset that is too small
@@ -187,7 +188,7 @@ def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1, *
     if among is not None and not isinstance(among, IterVar):
         raise ScheduleError(f"among={value_text(among)} is not a loop", "give one inside the loop")
     number = _offset(offset, 1 if among is None else 0)
-    # This stage reads what inlined stages read; which ones are inlined is known when the schedule is lowered.
+    # This stage reads the inputs of inlined stages, which are known only when the schedule is lowered.
     if tensor not in stage.op.outputs and all(tensor not in op.inputs for op in post_order([stage.op])):
         raise ScheduleError(
             f"{stage.op.name} does not access {tensor.name}",
@@ -213,7 +214,7 @@ def replay_pragma(replay: ReplayState, stage: StageBase, step: Step) -> None:
 
 
 def replay_prefetch(replay: ReplayState, stage: StageBase, step: Step) -> None:
-    """Prefetch last of all: only when every stage has its place, it is known what is made where."""
+    """Add prefetches last, because the place of every tensor must be known."""
     tensor, loop, offset = step.args
     block = replay.block(stage)
     tree, around = replay.sch.tree, replay.live(stage)[loop]
@@ -253,7 +254,7 @@ def _loop_among(replay: ReplayState, loop: IterVar, among: IterVar) -> LoopRef:
 
 
 def _places_of(tensor: Tensor, reads: Sequence[Buffer]) -> list[int]:
-    """Find a tensor among buffers; a stage whose scope was set has another buffer of the same tensor."""
+    """Find a tensor among buffers; a stage with another scope has another buffer for the same tensor."""
     return [n for n, b in enumerate(reads) if isinstance(b, TensorBuffer) and b.tensor is tensor]
 
 

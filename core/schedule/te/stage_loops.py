@@ -27,12 +27,12 @@ def split(
     nparts: int | None = None,
     disable_predication: bool = False,
 ) -> tuple[IterVar, IterVar]:
-    """Split a loop in two, `i` into `i.outer` and `i.inner`; gives both.
+    """Split a loop in two, `i` into `i.outer` and `i.inner`; return both.
 
     Args:
-        factor: extent of the inner loop; it need not divide.
-        nparts: extent of the outer loop; it need not divide either.
-        disable_predication: no test may be needed: the number divides.
+        factor: the extent of the inner loop, which need not divide.
+        nparts: the extent of the outer loop, which need not divide either.
+        disable_predication: require that no test is needed, because the number divides.
 
     Before `split(i, factor=4)`::
 
@@ -78,10 +78,9 @@ def split(
 
 @te_method
 def fuse(stage: StageBase, *loops: IterVar | Sequence[IterVar]) -> IterVar:
-    """Make one loop of several adjacent ones: `i`, `j` become `i.j.fused`; they may be given as one list.
+    """Fuse several adjacent loops into one: `i`, `j` become `i.j.fused`; they may be given as one list.
 
-    Without loops, in a stage without axes of its own (a sum of everything, say), it makes one of one iteration around
-    all.
+    Without loops, in a stage without axes (such as a total sum), make one loop of one iteration around everything.
 
     Before `fuse(i, j)`::
 
@@ -135,7 +134,7 @@ def _fuse_two(stage: StageBase, outer: IterVar, inner: IterVar) -> IterVar:
 
 @te_method
 def reorder(stage: StageBase, *loops: IterVar) -> None:
-    """Put the loops in this order, in the places that they hold now; those that are not given keep theirs.
+    """Put the loops in this order, in their present places; other loops keep theirs.
 
     Raises:
         ScheduleError: one is not a loop of this stage or is given twice.
@@ -154,7 +153,7 @@ def reorder(stage: StageBase, *loops: IterVar) -> None:
 def tile(
     stage: StageBase, x: IterVar, y: IterVar, x_factor: int, y_factor: int
 ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
-    """Split both and order them; gives (x outer, y outer, x inner, y inner).
+    """Split both and order them; return (x outer, y outer, x inner, y inner).
 
     Raises:
         ScheduleError: as `split` and `reorder`.
@@ -167,10 +166,10 @@ def tile(
 
 @te_method
 def merge(stage: StageBase, loop: IterVar, other: StageBase, other_loop: IterVar) -> None:
-    """Run the iterations of a loop together with those of a loop of another stage, which is computed before it.
+    """Run the iterations of a loop together with those of a loop of an earlier stage.
 
-    The loops around the two, up to those that they share, are merged too. A sum then takes the elements of a producer
-    while they are in registers, and the producer keeps its other consumers.
+    The loops around the two, up to the shared ones, are merged, too. A sum then reads the elements of a producer while
+    they are in registers, and the producer keeps its other consumers.
 
     Before `s[S].merge(k.outer, s[B], j.outer)`::
 
@@ -220,9 +219,8 @@ def replay_split(replay: ReplayState, stage: StageBase, step: Step) -> None:
     (parent, factor, nparts), (outer, inner) = step.args, step.results
     live = replay.live(stage)
     whole = live.pop(parent)
-    # A region may be smaller than the axis: a factor beyond it would only make empty iterations. Threads
-    # keep the number that was asked for. Where all of an intermediate's axis is needed, its last vector is whole, and
-    # the buffer grows.
+    # A region may be smaller than the axis: a larger factor would only make empty iterations. Threads keep the
+    # requested number. If all of an intermediate's axis is needed, its last vector is whole, and the buffer grows.
     kind = stage.steps.get(("kind", inner if factor is not None else outer))
     most = replay.sch.extent(whole)
     if kind is not None and kind_of(kind).is_bound:
@@ -235,7 +233,7 @@ def replay_split(replay: ReplayState, stage: StageBase, step: Step) -> None:
 
 def replay_fuse(replay: ReplayState, stage: StageBase, step: Step) -> None:
     (outer, inner), (fused,), live = step.args, step.results, replay.live(stage)
-    # The loops that become one may have been brought together by a reorder.
+    # A reorder may have made the loops adjacent.
     _reorder(replay.sch, replay.block(stage), [live[iv] for iv in dict(step.options)["order"] if iv in live])
     live[fused] = replay.sch.fuse(live.pop(outer), live.pop(inner), name=fused.name)
 
@@ -247,7 +245,7 @@ def replay_unit_loop(replay: ReplayState, stage: StageBase, step: Step) -> None:
 
 
 def replay_order(replay: ReplayState, stage: StageBase) -> None:
-    """Put the loops of a stage in their final order, once they are all there."""
+    """Put the loops of a stage in their final order, once all exist."""
     replay.step = stage.steps.get(("order",))
     live = replay.live(stage)
     _reorder(replay.sch, replay.block(stage), [live[iv] for iv in stage.leaf_iter_vars])
@@ -290,7 +288,7 @@ def _present(replay: ReplayState, stage: StageBase, loop: IterVar) -> LoopRef:
 
 
 def least(a: int, b: int) -> int:
-    """Compute `min(a, b)`, for numbers of a traced run (`pegbox.features`) without asking which of them is smaller.
+    """Compute `min(a, b)`; for numbers of a traced run (`pegbox.features`), without comparing them.
 
     For size variables the result is an expression.
     """

@@ -1,4 +1,4 @@
-"""Stage methods for storage: where and how values are kept; transform_layout is refused."""
+"""Stage methods for storage: the place and form of values; transform_layout is refused."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def storage_align(stage: StageBase, axis: IterVar, factor: int, offset: int) -> 
     """Pad the stage's buffer, so that neighbours along an axis are `factor * n + offset` elements apart.
 
     Raises:
-        ScheduleError: the axis is not an axis of the operation or the last one, a factor below one, an offset
-            outside of `range(factor)`, or the stage is an output.
+        ScheduleError: the axis is not an axis of the operation, or is the last one, the factor is below one, the offset
+            is outside `range(factor)`, or the stage is an output.
     """
     _check_own(stage, "cache_write makes a stage of its own for it")
     names = ", ".join(iv.name for iv in stage.op.axis)
@@ -65,7 +65,7 @@ def double_buffer(stage: StageBase) -> None:
 
 @te_method
 def rolling_buffer(stage: StageBase) -> None:
-    """Keep what an iteration has made for the next one, of the loop where the stage is attached or one around it.
+    """Keep an iteration's values for the next one, of the loop where the stage is attached or one around it.
 
     Before, with a window of 3::
 
@@ -84,7 +84,7 @@ def rolling_buffer(stage: StageBase) -> None:
                     B[(i.outer * 4 + i) % 6] = A[i.outer * 4 + i] + 1.0
             ... B[(i.outer * 4 + i.inner) % 6] ...
 
-    Where no iteration needs what another one has made, nothing changes.
+    If no iteration needs another one's values, nothing changes.
 
     Raises:
         ScheduleError: the stage is an output; when lowered: it is not attached, or the loop or one inside it is
@@ -96,7 +96,7 @@ def rolling_buffer(stage: StageBase) -> None:
 
 @te_method
 def store_in(stage: StageBase, output: StageBase) -> None:
-    """Keep the stage's values in an output, each at the element that is computed from it.
+    """Keep the stage's values in an output, each at the element computed from it.
 
     Before `s[P].store_in(s[B])`::
 
@@ -186,7 +186,7 @@ def replay_store_in(replay: ReplayState, stage: StageBase, step: Step) -> None:
 
 
 def replay_rolling_buffer(replay: ReplayState, stage: StageBase, step: Step) -> None:
-    """Roll the buffer once all loops are final. Where nothing is needed twice, nothing is kept, as in TVM."""
+    """Roll the buffer once all loops are final. If nothing is needed twice, nothing is kept, as in TVM."""
     sch, block, place = replay.sch, replay.block(stage), stage.place
     if keeps_nothing(sch.tree, written_buffers(sch.tree.blocks[block.name].block)[0]):
         return

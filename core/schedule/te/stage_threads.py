@@ -34,12 +34,12 @@ def thread_axis(dom: int | tuple[int, int] | Range | str | None = None, tag: str
 
     Args:
         dom: the number of threads, or (0, number); without it the loop's extent decides. The tag may be given here.
-        tag: blockIdx.x/y/z (blocks, which know nothing of each other), threadIdx.x/y/z (the threads of a block, which
-            share memory), vthread or vthread.x/y/z (one thread's work, strided).
+        tag: blockIdx.x/y/z (independent blocks), threadIdx.x/y/z (the threads of a block, which share memory), vthread
+            or vthread.x/y/z (one thread's work, strided).
         name: by default the tag.
 
     Raises:
-        ComputeError: an unknown tag, or a domain that does not start at zero.
+        ComputeError: the tag is unknown, or the domain does not start at zero.
     """
     if isinstance(dom, str):
         if check_flag("thread_axis: tag", tag, error=ComputeError):
@@ -97,10 +97,10 @@ def bind(stage: StageBase, loop: IterVar, thread: ThreadAxis | str) -> None:
 def env_threads(stage: StageBase, threads: ThreadAxis | Sequence[ThreadAxis]) -> None:
     """Start threads around all loops of the stage, outermost first; loops bound to the same axes join them.
 
-    The extent of an axis is the one that it was given, or that of a loop of the stage which is bound to it.
+    The extent of an axis is its own, or that of a loop of the stage bound to it.
 
     Raises:
-        ScheduleError: not thread axes, or one that has no extent.
+        ScheduleError: an argument is not a thread axis, or has no extent.
     """
     wanted = "thread axes, made with te.thread_axis"
     given = [threads] if isinstance(threads, IterVar) else check_list("threads", threads, wanted, error=ScheduleError)
@@ -114,7 +114,7 @@ def set_store_predicate(stage: StageBase, predicate: Expr) -> None:
 
     >>> s[B].set_store_predicate(tx.var.equal(0))
 
-    It may only drop stores that other threads do as well.
+    It may only drop stores that other threads perform as well.
 
     Raises:
         ScheduleError: no condition on thread axes; when lowered: as `tir.Schedule.set_store_predicate`.
