@@ -41,7 +41,7 @@ def _fails(case: Case, kind: type[Exception], run: Run) -> bool:
 
 
 def report(case: Case, run: Run, first: Exception) -> str:
-    """Write the text that a person needs for a case that fails; `first` is the error that it raised before shrinking."""
+    """Write the text that a person needs for a case that fails; `first` is its error before shrinking."""
     lines = [f"seed {case.seed}, to be run again by: {case.command}", *_program(case)]
     try:
         run(case, Tally())
