@@ -148,6 +148,30 @@ def test_half_vectors_are_a_choice_where_whole_ones_differ(width: int, lanes: in
         assert found == min(lanes, most)
 
 
+@pytest.mark.parametrize(("cpu", "sizes"), [("znver4", {8, 16}), ("znver5", {16}), ("emeraldrapids", {16})])
+def test_half_vectors_are_left_out_where_they_take_as_long_as_whole_ones(cpu: str, sizes: set[int]) -> None:
+    """A Zen 4 computes the halves of a vector one by one."""
+    task = pb.create_task(
+        "depthwise_conv2d", (1, 4, 28, 28, 3, 3), {"padding": 1}, target=f"llvm -mcpu={cpu} -num-cores 1"
+    )
+    assert {config["lanes"].val for config in task.space.iterate()} == sizes
+
+
+def test_predictions_prefer_tiles_with_few_loads_on_cores_with_whole_wide_vectors() -> None:
+    args, kwargs = (1, 4, 56, 56, 3, 3), {"padding": 1}
+    task, zen4 = (
+        pb.create_task("depthwise_conv2d", args, kwargs, target=f"llvm -mcpu={cpu} -num-cores 1")
+        for cpu in ("emeraldrapids", "znver4")
+    )
+    prefers = task.preference
+    assert prefers is not None
+    assert zen4.preference is None
+    found = {(c["tile_h"].val, c["tile_w"].val) for c in task.space.iterate() if prefers(c)}
+    assert {(4, 32), (7, 32), (4, 64)} <= found
+    assert not found & {(2, 32), (14, 16), (7, 48)}  # more loads, narrower than half a row, more registers
+    assert not any(c["copy"].val or not c["unroll_kh"].val for c in task.space.iterate() if prefers(c))
+
+
 def test_sums_of_narrow_rows_are_half_vectors() -> None:
     task = pb.create_task(
         "depthwise_conv2d",
@@ -185,8 +209,8 @@ def test_blocks_of_channels_go_down_the_rows(golden: Callable[[object], None]) -
     ("size", "caches", "is_blocked"),
     [
         ((960, 7, 7), "48,2048,5120", True),
-        ((960, 7, 7), "4,512,2048", False),  # the closest cache holds no block of four lines
-        ((960, 7, 7), "48,256,2048", False),  # the second cache does not hold the arrays
+        ((960, 7, 7), "4,512,2048", False),  # L1 holds no block of four lines
+        ((960, 7, 7), "48,256,2048", False),  # L2 does not hold the arrays
         ((976, 7, 7), "48,2048,5120", False),  # 61 vectors have no divisors
         ((960, 112, 112), "48,2048,5120", False),
         ((64, 7, 7), "256,2048,5120", False),  # all channels are such a block
@@ -242,9 +266,9 @@ def test_predictions_prefetch_where_stores_wait(size: tuple[int, int, int], pref
         ((72, 56, 56), 2, True),
         ((88, 28, 28), 2, True),
         ((120, 28, 28), 1, True),
-        ((128, 56, 56), 2, False),  # a column's lines share an eighth of the closest cache
-        ((144, 80, 80), 2, False),  # the second cache does not hold the arrays
-        ((24, 12, 12), 1, False),  # the closest cache holds the rows of all channels
+        ((128, 56, 56), 2, False),  # a column's lines share an eighth of L1
+        ((144, 80, 80), 2, False),  # L2 does not hold the arrays
+        ((24, 12, 12), 1, False),  # L1 holds the rows of all channels
     ],
 )
 def test_predictions_for_large_filters_go_down_one_vector_of_channels(
@@ -257,7 +281,7 @@ def test_predictions_for_large_filters_go_down_one_vector_of_channels(
 
 
 def test_results_of_few_pixels_have_tiles_of_several_vectors() -> None:
-    """The closest cache holds 5 of 25 vectors, which tiles of a single pixel, with 4 vectors, do not divide."""
+    """L1 holds 5 of 25 vectors, which tiles of a single pixel, with 4 vectors, do not divide."""
     target = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=48,2048,5120"
     task = pb.create_task("depthwise_conv2d", (1, 400, 7, 7, 7, 7), {"layout": "NHWC"}, target=target)
     assert {c["vectors"].val for c in task.space.iterate()} == {4}
@@ -300,7 +324,7 @@ def test_kernels_that_copy_nothing_update_no_memory_under_a_mask(target: str, wi
 )
 def test_a_copied_image_has_zeros_for_all_that_vectors_read(width: int, chosen: dict[str, int], zeros: str) -> None:
     """Check that a multiply-add reads no leftover of the stack: with some of them it takes a hundred times as long."""
-    target = "llvm -mcpu=x86-64-v4 -num-cores 1"
+    target = "llvm -mcpu=znver4 -num-cores 1"
     task = pb.create_task("depthwise_conv2d", (1, 4, 7, width, 3, 3), {"padding": 1}, target=target)
     chosen |= {"copy": True, "unroll_kh": False}
     text = task.show_ir(next(c for c in task.space.iterate() if all(c[k].val == v for k, v in chosen.items())))

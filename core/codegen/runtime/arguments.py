@@ -75,7 +75,7 @@ class Checker:
                 )
             if not _is_plain(array):
                 remedy = "a separate writable array" if spec.is_output else "a.filled(0)"
-                raise ArgumentError(f"{where} is a masked array, and kernels do not support masks; pass {remedy}")
+                raise ArgumentError(f"{where} is a masked array, and kernels ignore masks; pass {remedy}")
             if array.dtype != dtypes.numpy_dtype(spec.dtype):
                 named = {"bfloat16": "ml_dtypes.bfloat16", "bool": "np.bool_"}.get(spec.dtype, f"np.{spec.dtype}")
                 raise ArgumentError(

@@ -49,7 +49,7 @@ def run_case(case: Case, tally: Tally) -> None:
     try:
         run(case, tally)
     except Exception as error:
-        raise CaseFailed(report(shrunk(case, type(error), run), run)) from None
+        raise CaseFailed(report(shrunk(case, type(error), run), run, error)) from None
 
 
 def run(case: Case, tally: Tally) -> Schedule | None:
