@@ -25,12 +25,12 @@ searched; of the latest three, and of the earlier ones together.
 def configure(parser: argparse.ArgumentParser) -> None:
     """List the machines of a Dask cluster, their kind, speed and trials"""
     parser.epilog = _EPILOG
-    parser.add_argument("scheduler", metavar="ADDRESS", help="of the scheduler, such as tcp://host:8786")
+    parser.add_argument("scheduler", metavar="ADDRESS", help="the scheduler, such as tcp://host:8786")
     parser.set_defaults(run=run)
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print two lines for each worker; exit code 1 if a search cannot measure on all of them."""
+    """Print two lines for each worker; return the exit code 1 if a search cannot measure on all of them."""
     with connected(namespace.scheduler) as client:
         machines = find_machines(client)
         trials = trials_of(client)

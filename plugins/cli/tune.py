@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     trials = "configurations to try (default: 200, or no limit with --budget)"
     add_search_arguments(search, trials=trials, asked="the tuner's")
     search.add_argument("--budget", type=duration, metavar="TIME", help="stop after this time: 60s, 1m30s, 1h")
-    search.add_argument("--early-stopping", type=positive, metavar="N", help="stop after N trials without a better one")
+    search.add_argument("--early-stopping", type=positive, metavar="N", help="stop after N trials without improvement")
     search.add_argument(
         "--seed", type=natural, metavar="N", help="the same seed and measurements give the same search (default: 0)"
     )
@@ -94,7 +94,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="edited",
         dest="resume",
-        help="the same after an edit of the template's code: take over the costs of the old code",
+        help="the same after an edit of the template's code: keep the costs of the old code",
     )
     add_output_arguments(output, page="the search", curve="the curve")
     output.add_argument("-q", "--quiet", action="store_true", help="print the result only")
@@ -102,7 +102,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Tune, print the result and what to do with it."""
+    """Tune, print the result, and suggest uses of it."""
     if namespace.no_records and (namespace.resume or namespace.records):
         namespace.usage_error("--no-records excludes --records and --resume")
     check_simulate(namespace, *MEASURING, "records", "resume", "implementations")
@@ -119,7 +119,7 @@ def run(namespace: argparse.Namespace) -> int:
     except SpaceError as error:
         raise exits.NothingFound(str(error)) from error
     except TuningError as error:
-        if error.result is not None:  # what was measured before it broke
+        if error.result is not None:  # the measurements before the failure
             print(error.result)
             if records is not None:
                 print(f"records: {records}")
