@@ -264,7 +264,7 @@ def test_te_shared_prefetches_of_panels_clamp_the_number_of_a_line(vectors: int,
         assert not at.endswith(f", {vectors - 1})"), at
 
 
-@pytest.mark.parametrize(("channels", "vectors"), [(64, 1), (72, 1), (72, 2), (100, 2), (20, 4), (72, 8)])
+@pytest.mark.parametrize(("channels", "vectors"), [(64, 1), (72, 1), (72, 2), (100, 2), (20, 4), (72, 8), (128, 3)])
 def test_te_shared_prefetches_of_rows_that_lie_apart_are_those_of_all_lines(channels: int, vectors: int) -> None:
     a = te.placeholder((4, 12, channels), name="A")
     k = te.reduce_axis((0, 3), name="k")
@@ -287,6 +287,8 @@ def test_te_shared_prefetches_of_rows_that_lie_apart_are_those_of_all_lines(chan
     assert asked(lowered(True)) == asked(lowered(False))
     if vectors == 1:  # the channel is a multiple of a loop's variable
         assert all("%" not in at and "//" not in at for _, (_, _, at) in prefetched(lowered(True)))
+    if channels == 128:  # shifts find one of eight lines; one of three would take divisions
+        assert all("% 3" not in at and "// 3" not in at for _, place in prefetched(lowered(True)) for at in place)
 
 
 def asked(func: Function) -> set[tuple[int, ...]]:

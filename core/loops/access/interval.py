@@ -199,15 +199,18 @@ def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
     nodes = list(walk(term))
     if any(isinstance(n, Load) for n in nodes):
         return None
-    if not any(n in relax.running for n in nodes if isinstance(n, Var)):
+    stands = not any(n in relax.running for n in nodes if isinstance(n, Var))
+    if stands and not (isinstance(term, Binary) and isinstance(term.b, Const) and term.op in _LIMITED):
         return SymbolicInterval(Linear({term: 1}, 0), 0)
     if isinstance(term, Binary) and isinstance(term.b, Const):
         form = linear(term.a)
+        if stands:
+            found = SymbolicInterval(Linear({term: 1}, 0), 0)
+            return _LIMITED[term.op](found, SymbolicInterval(form, 0), form, term.b.integer, relax)
         inner = _relax(form, relax) if fits(form, relax.ranges) else None
         if inner is not None and term.op in ("floordiv", "floormod"):
             found = _divided(term.op, inner, term.b.integer, relax)
-            limited = _limited if term.op == "floordiv" else _whole_rest
-            return limited(found, inner, form, term.b.integer, relax)
+            return _LIMITED[term.op](found, inner, form, term.b.integer, relax)
         if inner is not None and term.op in ("min", "max"):
             # `max(expr, limit)` is at most as far above `expr` as `limit` is above the smallest value of `expr`.
             between = bounds(term.a, relax.ranges)
@@ -260,7 +263,7 @@ def _limited(
         return found
     first = low[0] // divisor
     width = last // divisor - first
-    return found.of(constant(first), width) if 0 <= width < found.width else found
+    return found.of(constant(first), width) if 0 <= width <= found.width else found
 
 
 def _whole_rest(
@@ -268,9 +271,13 @@ def _whole_rest(
 ) -> SymbolicInterval | None:
     """Bound a rest by its dividend: `(o * 7 + i) % 10` is that where `o * 7 + i < 10`, if this is narrower."""
     last, low = _last(form, relax), linear_bounds(form, relax.ranges)
-    if found is None or last is None or low is None or last >= divisor or low[0] < 0 or inner.width >= found.width:
+    if found is None or last is None or low is None or last >= divisor or low[0] < 0 or inner.width > found.width:
         return found
     return inner.of(inner.lo, inner.width)
+
+
+_LIMITED = {"floordiv": _limited, "floormod": _whole_rest}
+"""The functions that bound a quotient or a rest by limits of its dividend, by operation."""
 
 
 def _last(form: Linear, relax: Relaxation) -> int | None:

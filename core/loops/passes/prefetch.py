@@ -207,8 +207,10 @@ class _Lines:
         """Make the prefetches of an iteration of the loops, which all together prefetch each line."""
         inside = self._lines_inside(ranges)
         counts, column = self._counts, None
-        if inside is None and 1 < loops[0].extent <= counts[-1]:  # its iteration finds lines of a row without divisions
-            each = -(-counts[-1] // loops[0].extent)
+        each = -(-counts[-1] // loops[0].extent)
+        only_shifts = counts[-1].bit_count() == 1 and each.bit_count() > 1  # numbers of all lines take no division
+        if inside is None and not only_shifts and 1 < loops[0].extent <= counts[-1]:
+            # An iteration of the outer loop has its own lines of a row, which often takes no division.
             column, counts, loops = mul(loops[0].var, index(each)), [*counts[:-1], each], loops[1:]
         total, turns = prod(counts), prod(loop.extent for loop in loops)
         each, line = -(-total // turns), Var("line")
