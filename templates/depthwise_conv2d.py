@@ -199,7 +199,7 @@ def _fill_registers(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _loads_little(c: pb.Config, conv: Conv) -> bool:
-    """Decide if a tile of NCHW loads each row once for all of its sums, with fewer loads than half the multiply-adds.
+    """Decide if a tile of NCHW loads each row once for all of its sums, with two multiply-adds for each load at least.
 
     Most loads span two lines and take twice as long. The rows stay in registers beside the sums and the taps. Tiles of
     less than half a row have loops of their own at the border, for fewer lanes.
@@ -254,12 +254,14 @@ def _reads_column_by_column(conv: Conv) -> bool:
     """Decide if predictions begin with one vector of channels after the other, as large filters read rows many times.
 
     The second cache holds the arrays, and the closest one the rows of a vector, but not those of all channels. Where
-    pixels are a power of two apart, they share few sets of it.
+    pixels are a power of two apart, they share few sets of it. Orders of blocks of channels need no preference: the
+    closest cache holds the rows of a block.
     """
     pixel = conv.c * nbytes(conv.dtype)
     least = max(1, math.gcd(pixel, _SETS * LINE) // LINE)
     is_large = math.prod(conv.kernel) > _FEW_PRODUCTS and _bytes(conv) <= conv.target.caches.l2
-    return _has_whole_lines(conv) and is_large and least <= _held_vectors(conv) < conv.vectors
+    is_partly_held = least <= _held_vectors(conv) < conv.vectors
+    return _has_whole_lines(conv) and is_large and is_partly_held and not channel_block(conv)
 
 
 def _bytes(conv: Conv) -> int:
