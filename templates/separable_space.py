@@ -239,7 +239,9 @@ def _costs(point: Conv, block: int, way: str) -> dict[tuple[int, ...], float]:
 
 
 def _least_cost(point: Conv, blocks: Iterable[int], ways: Iterable[str]) -> float:
-    return min(cost for block, way in itertools.product(blocks, ways) for cost in _costs(point, block, way).values())
+    """Return the least cost of a register tile; infinity if there is none, as for transposed tiles of bytes."""
+    found = (cost for block, way in itertools.product(blocks, ways) for cost in _costs(point, block, way).values())
+    return min(found, default=math.inf)
 
 
 def _tiles(point: Conv, block: int, way: str, most: float) -> frozenset[tuple[int, ...]]:
