@@ -93,16 +93,17 @@ def lower(
     """Lower a schedule to its plain loop program; `print` shows it, `.allocations` and `.loops("C")` answer questions.
 
     Args:
-        what: a schedule, a program with blocks, or a module of such programs. A lowered program stays as it is.
-        simple_mode: for people to read: loops whose splits do not divide stay whole, with tests inside, instead of
-            being cut, and of a TE schedule also what is not legal is shown, with the place marked and a warning.
+        what: a schedule, a program with blocks, or a module of such programs. A lowered program is returned unchanged.
+        simple_mode: make the program easier to read: loops whose splits do not divide stay whole, with tests inside,
+            instead of being cut, and an illegal TE schedule is shown, too, with the place marked and a warning.
         args: the function's arguments in call order (all but TE schedules know them already).
-        name: of the function; by default "main", or what the program is called.
-        sizes: of a TE schedule with size variables, the number of each, {"n": 128}. Without them `simple_mode` shows
-            the program of other numbers, and a warning says which.
+        name: the function's name; by default "main", or the program's own name.
+        sizes: the value of each size variable of a TE schedule, {"n": 128}. Without them, `simple_mode` shows the
+            program for example sizes, and a warning says which.
 
     Raises:
-        ArgumentError: other arguments than those of the program, or in another order; or not the sizes that it has.
+        ArgumentError: the arguments are not the program's, or in another order; or the sizes are not its size
+            variables.
         ScheduleError: the schedule is not legal, or an argument is missing.
     """
     if isinstance(what, IRModule):
@@ -154,7 +155,7 @@ def _build_sized(
     name: str | None,
     timeout: float,
 ) -> SizedKernel:
-    """Make a kernel that is compiled when it is called, of a copy of the schedule as it is now."""
+    """Make a kernel that is compiled when it is called, from a copy of the schedule as it is now."""
     from pegbox.codegen import SizedKernel
 
     check_arguments(schedule, args)
@@ -211,20 +212,20 @@ def build(
 ) -> Kernel | SizedKernel | RuntimeModule:
     """Compile to a kernel that is called on NumPy arrays; a module to kernels by name, `built["mm_relu"](a, b, c)`.
 
-    `what` is a task, a schedule, a program with blocks or a lowered one, or a module of such programs.
-    A task is built with `config` (a configuration, its index, `result.best`, a record, or the values of all knobs by
-    name), or else with the best one of the records that
-    `apply_history_best` put in effect, or without these with the best one of the user's store, or else with the first
-    predicted one that can be compiled: then its `origin` is "predicted, not tuned". A stored one that cannot be built
-    any more is left out, with a warning. For a group of implementations, it is the best configuration of all; without
-    measurements, the predicted one of its first task. A schedule or program is built as it is, for `target` (by default
-    that of the `with pegbox.Target(...):` block around the call, else this machine); `args`, `name` and `sizes` are
-    those of `lower`. A TE schedule with size variables and no `sizes` becomes a `SizedKernel`, which compiles once for
-    each set of sizes that it is called with. LLVM may take `timeout` seconds ("2m") for a kernel.
+    `what` is a task, a schedule, a program with blocks or a lowered one, or a module of such programs. A task is built
+    with `config` (a configuration, its index, `result.best`, a record, or the values of all knobs by name), or else
+    with the best of the records that `apply_history_best` put in effect, or else with the best in the user's store, or
+    else with the first predicted one that can be compiled: then its `origin` is "predicted, not tuned". A stored
+    configuration that can no longer be built is skipped, with a warning. A group of implementations is built with the
+    best configuration of all its tasks; without measurements, with the predicted one of its first task. A schedule or
+    program is built as it is, for `target` (by default that of the `with pegbox.Target(...):` block around the call,
+    else this machine); `args`, `name` and `sizes` are those of `lower`. A TE schedule with size variables and no
+    `sizes` becomes a `SizedKernel`, which compiles once for each set of sizes that it is called with. `timeout` limits
+    the time that LLVM may take for a kernel, in seconds or as text ("2m").
 
     Raises:
-        ArgumentError: records in effect that hold none of the task, or a target for a task, which has its own.
-        InvalidConfig, ScheduleError, CompileError: the candidate cannot be built, or not in that time.
+        ArgumentError: the records in effect hold none of the task, or a target is given for a task, which has its own.
+        InvalidConfig, ScheduleError, CompileError: the candidate cannot be built, or not within `timeout`.
     """
     from pegbox.codegen import build as compiled  # LLVM is loaded when first needed
     from pegbox.codegen import build_module, emit
@@ -282,24 +283,24 @@ def _chosen(task: Tasks, config: GivenConfig | None) -> Config | None:
 def export(
     task: Task | TaskGroup, config: GivenConfig | None, path: str | os.PathLike[str], *, header: bool = True
 ) -> None:
-    """Write the kernel as `.o` (object file) or `.so` (shared library), with a C header beside it.
+    """Write the kernel as `.o` (object file) or `.so` (shared library), and a C header next to it.
 
     Args:
-        config: as for `build`; None for the one that `build` takes: a stored one that cannot be built any more is left
-            out, with a warning.
+        config: as for `build`; None chooses as `build` does, and skips a stored configuration that can no longer be
+            built, with a warning.
         path: the file to write.
         header: write the header, too.
 
     Raises:
-        ArgumentError: another suffix, no such folder, a folder of that name, a file of that name that pegbox did not
-            write, or records in effect that hold none of the task.
-        CompileError: no system linker for a shared library.
+        ArgumentError: the suffix is another, the folder does not exist, the path is a folder or a file that pegbox did
+            not write, or the records in effect hold none of the task.
+        CompileError: the system has no linker for a shared library.
     """
     from pegbox.codegen import c_header, check_export, write_object, write_shared_library
     from pegbox.operators.choice import made_of_stored
 
     if not isinstance(task, Task | TaskGroup):
-        raise ArgumentError(f"export({value_text(task)}, ...): no task; make one with pegbox.create_task(...)")
+        raise ArgumentError(f"export({value_text(task)}, ...): not a task; make one with pegbox.create_task(...)")
     out = check_path("export: path", path)
     writers: dict[str, Callable[[Program, Path], None]] = {".o": write_object, ".so": write_shared_library}
     if out.suffix not in writers:
@@ -360,27 +361,27 @@ def compare(
             soon; False compares what each learns by itself.
         runner: as for `tune`; a `SimulatedRunner` simulates every task.
         callbacks: `callbacks(task name, tuner, seed)` makes the callbacks of one run.
-        progress: print a line for each finished run (on standard error).
-        save: a file that holds the report of the finished runs at any time; see `Comparison.load`.
+        progress: print a line for each finished run on standard error.
+        save: a file that is kept up to date with the report of the finished runs; see `Comparison.load`.
         timeout, batch_size, measure_options: as for `tune`.
-        jobs: the number of runs that are made at the same time, each in a process; "auto": one on each core, where
+        jobs: the number of runs made at the same time, each in its own process; "auto" makes one on each core if
             nothing is timed. Or the cluster that makes them: "dask:scheduler=tcp://host:8786", or a
-            `distributed.Client`. Several only where nothing is timed: on recorded spaces, and on an `Objective` that is
-            `pure`. The results are those of `jobs=1`.
-        suite: the problems of a benchmark suite, in place of `tasks`: the name of one that ships, or a folder.
-        log: a file to which each finished run is appended at once. Runs that it holds already are not made again, so
+            `distributed.Client`. More than one job is allowed only if nothing is timed: on recorded spaces, and on an
+            `Objective` that is `pure`. The results are those of `jobs=1`.
+        suite: a benchmark suite whose problems replace `tasks`: the name of one that ships, or a folder.
+        log: a file to which each finished run is appended at once. Runs that are already in it are not repeated, so
             that the same call continues a comparison that was killed.
-        keep_going: go on without runs that break, which the report names; by default with a suite.
-        run_timeout: the longest time of a run, after which it is killed: seconds, or text such as "5m". By default
-            ten minutes with a suite, else none; only where nothing is timed.
+        keep_going: continue after a run breaks, and name it in the report; the default with a suite.
+        run_timeout: the time after which a run is killed: seconds, or text such as "5m". Ten minutes by default with a
+            suite, else no limit; only allowed if nothing is timed.
 
     Raises:
-        ArgumentError, UnknownName, SpaceError, RecordError: what cannot be compared, before anything is measured.
-        MeasureError: the cluster that is to make the runs does not answer, or cannot.
+        ArgumentError, UnknownName, SpaceError, RecordError: an argument cannot be compared; nothing was measured yet.
+        MeasureError: the cluster does not answer, or cannot make the runs.
         ComparisonError: a run broke; the report of the finished ones is in its `result`.
-        ComparisonInterrupted: Ctrl-C; it is a `KeyboardInterrupt`, and likewise has a `result`.
+        ComparisonInterrupted: Ctrl-C was pressed; a `KeyboardInterrupt` that has a `result`, too.
     """
-    from pegbox.comparison import compare as compare_tuners  # a search, which is what most want, needs none
+    from pegbox.comparison import compare as compare_tuners  # most programs only search and never need it
     from pegbox.comparison.arguments import SUITE_TIMEOUT, check_suite
     from pegbox.comparison.display import run_listener
     from pegbox.comparison.runs import print_run

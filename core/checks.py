@@ -1,7 +1,7 @@
 """Checks of arguments at public entry points; an error shows the name, the value and the valid values.
 
-`error` is the class of the room that asks. Conversions are few: numbers of NumPy become
-Python's, text of a duration becomes seconds.
+`error` is the error class to raise. Conversions are few: numbers of NumPy become Python's, text of a duration becomes
+seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Kind = TypeVar("_Kind")
 _Called = TypeVar("_Called", bound=Callable[..., object])
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-_LONGEST_NAME = 255  # bytes of a file's name that systems take
+_LONGEST_NAME = 255  # bytes in a file's name that systems accept
 _PART = r"(\d+(?:\.\d+)?)([smh]?)"
 DURATIONS = "90, 90s, 1.5m, 2h or 1m30s"
 """The forms of durations, for messages."""
@@ -44,7 +44,7 @@ def check_int(
         raise error(f"{name}={value_text(value)} is not an integer; give {wanted}")
     try:
         number = int(value.__index__())
-    except TypeError:  # an array has __index__, and says only here that it is not one number
+    except TypeError:  # an array has __index__, but it fails unless the array holds one number
         raise error(f"{name}={value_text(value)} is not an integer; give {wanted}") from None
     if number < minimum or (maximum is not None and number > maximum):
         raise error(f"{name}={value_text(value)} is out of range; give {wanted}")
@@ -52,7 +52,7 @@ def check_int(
 
 
 def _bound(number: int) -> str:
-    """Write a bound, without the digits of one that is a power of ten in all but name."""
+    """Write a bound, a huge one as a power of ten."""
     return f"{number:.0e}" if 1e20 < abs(number) < 1e308 else value_text(number)
 
 
@@ -78,7 +78,7 @@ def check_float(
 
 
 def check_cost(name: str, value: object) -> float:
-    """Return `value` as a cost in seconds, infinite where nothing valid was measured; else raise `ArgumentError`."""
+    """Return `value` as a cost in seconds, infinite if nothing valid was measured; raise `ArgumentError` otherwise."""
     return math.inf if isinstance(value, float) and value == math.inf else check_float(name, value)
 
 
@@ -97,7 +97,7 @@ def check_text(name: str, value: object, *, error: type[PegboxError] = ArgumentE
 
 
 def check_flag(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> bool:
-    """Return `value` as True or False; raise `error` for what is neither, such as an array of several numbers."""
+    """Return `value` as True or False; raise `error` for anything else, such as an array of several numbers."""
     try:
         return bool(value)
     except (TypeError, ValueError):
@@ -123,13 +123,13 @@ def check_list(
 ) -> list[Any]:
     """List the members of a list, tuple or other iterable, all of the types `of`; raise `error` otherwise.
 
-    Text is refused: its letters are never what is meant. `wanted` ends the message: "give <wanted>".
+    Text is refused: a list of its letters is never meant. `wanted` ends the message: "give <wanted>".
     """
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise error(f"{name}={value_text(value)} is not a list; give {wanted}")
     try:
         members = list(value)
-    except TypeError:  # an array without axes has __iter__, and says only here that it has no members
+    except TypeError:  # an array without axes has __iter__, but it fails
         raise error(f"{name}={value_text(value)} is not a list; give {wanted}") from None
     for place, member in enumerate(members):
         if not isinstance(member, of):
@@ -180,12 +180,12 @@ def check_callable(
 
 
 def check_path(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> Path:
-    """Return `value` as a path; raise `error` for something else than text or a path, and for the empty text."""
+    """Return `value` as a path; raise `error` if it is neither text nor a path, or is empty."""
     raw = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if isinstance(raw, str) and raw and "\0" not in raw:
         try:
             longest = max(len(os.fsencode(part)) for part in Path(raw).parts or ("",))
-        except UnicodeEncodeError:  # half of a character
+        except UnicodeEncodeError:  # half of a surrogate pair
             longest = _LONGEST_NAME + 1
         if longest <= _LONGEST_NAME:
             return Path(raw)
@@ -193,7 +193,7 @@ def check_path(name: str, value: object, *, error: type[PegboxError] = ArgumentE
 
 
 def check_seconds(name: str, value: object) -> float:
-    """Read seconds, at least 0, of a number or of text as `read_seconds` does; else raise `ArgumentError`."""
+    """Read seconds, at least 0, from a number, or from text as `read_seconds` does; raise `ArgumentError` otherwise."""
     seconds = read_seconds(value) if isinstance(value, str) else value
     if seconds is None or isinstance(seconds, bool) or not hasattr(seconds, "__float__"):
         raise ArgumentError(f"{name}={value_text(value)} is not a time; give seconds, or text such as {DURATIONS}")
@@ -201,14 +201,14 @@ def check_seconds(name: str, value: object) -> float:
 
 
 def read_seconds(text: str) -> float | None:
-    """Read the seconds of "90", "90s", "1.5m", "2h" or "1m30s"; None for other text."""
+    """Read seconds from "90", "90s", "1.5m", "2h" or "1m30s"; None for other text."""
     if not re.fullmatch(f"(?:{_PART})+", text.strip()):
         return None
     return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, text))
 
 
 def check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
-    """Raise `UnknownArgument` for the first of the names that is not a parameter of the function, or bound method."""
+    """Raise `UnknownArgument` for the first name that is not a parameter of the function or bound method."""
     parameters = inspect.signature(function).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
@@ -219,7 +219,7 @@ def check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
 
 
 def with_checked_keywords(function: _Called) -> _Called:
-    """Decorate: let a call with a misspelt argument raise `UnknownArgument`, which names the near ones."""
+    """Decorate a function so that a misspelt argument raises `UnknownArgument`, which names similar ones."""
 
     @functools.wraps(function)
     def called(*args: Any, **options: Any) -> Any:
@@ -233,15 +233,15 @@ def with_checked_keywords(function: _Called) -> _Called:
 
 
 def nearest(name: object, known: Iterable[str]) -> list[str]:
-    """Find the names that are like `name`, three at most, the nearest first."""
+    """Find the names that are most like `name`, at most three, nearest first."""
     text = name if isinstance(name, str) else value_text(name)
-    import difflib  # only errors need it
+    import difflib  # needed only for errors
 
     return difflib.get_close_matches(text, list(dict.fromkeys(known)), n=3)
 
 
 def did_you_mean(name: object, known: Iterable[str], *, shown: Callable[[str], str] = repr) -> str:
-    """Write "; did you mean 'x'?", or nothing where no name is near. `shown` writes a name, by default in quotes."""
+    """Write "; did you mean 'x'?", or nothing if no name is near. `shown` writes a name, by default in quotes."""
     close = nearest(name, known)
     return f"; did you mean {' or '.join(map(shown, close))}?" if close else ""
 

@@ -1,6 +1,6 @@
 """SHA-256 without OpenSSL, which takes longer to load than the rest of a kernel that another process compiled.
 
-Python has its own implementation for builds without OpenSSL; its `random` module uses that in the same way.
+Python has its own implementation for builds without OpenSSL; its `random` module uses it for the same reason.
 """
 
 from __future__ import annotations
@@ -22,4 +22,4 @@ def _plain() -> Callable[[bytes], Any]:
 
 
 sha256 = _plain()
-"""A function like `hashlib.sha256`, for some kilobytes: it takes no advantage of the processor's instructions."""
+"""A function like `hashlib.sha256`, for a few kilobytes: it does not use the processor's SHA instructions."""

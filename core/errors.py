@@ -8,7 +8,7 @@ from typing import Any
 
 
 class PegboxError(RuntimeError):
-    """Root of all errors raised by pegbox. A RuntimeError, as those of TVM are.
+    """Root of all errors raised by pegbox. A RuntimeError, as in TVM.
 
     `source` is the line of a user's template or workload that raised it, such as "my_ops.py:14", else empty; `message`
     is the text without it.
@@ -37,7 +37,7 @@ class ComputeError(PegboxError):
 
 
 class IndexOutOfBounds(ComputeError):
-    """A computation reads outside of a tensor; `inputs` are the placeholders whose values the index is made of."""
+    """A computation reads outside of a tensor; `inputs` are the placeholders whose values the index depends on."""
 
     def __init__(self, message: str, inputs: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -49,15 +49,15 @@ class ScheduleError(PegboxError):
 
     The message of a refused primitive reads `primitive(arguments): why`, the program with the place marked, and
     `remedy: what to do instead`. Where no program is shown, it is one line: `primitive(arguments) of stage: why; what
-    to do instead`. The parts can be asked for:
+    to do instead`. Its parts are attributes:
 
     - `step`: the step of the trace that was applied, else empty;
     - `primitive`, `arguments`: the call, empty for errors that come from elsewhere; `stage`: the TE stage called;
     - `reason`, `remedy`;
-    - `place`: the names of the loops and blocks that it is about; `program`: the program with these marked.
+    - `place`: the names of the loops and blocks concerned; `program`: the program with these marked.
 
-    A check names the place (`marked`: loop variables and names of blocks), and what runs the primitive adds the call
-    and the program.
+    A check names the place (`marked`: loop variables and names of blocks); the code that runs the primitive adds the
+    call and the program.
     """
 
     def __init__(self, reason: str, remedy: str = "", *marked: Any, program: str = "") -> None:
@@ -88,8 +88,8 @@ class ScheduleError(PegboxError):
 class ScriptError(PegboxError):
     """A script cannot be read.
 
-    The message starts with `file:line:column`, shows the line with the place marked, and the remedy. The parts can be
-    asked for; line and column count from one, and are zero where the error has no place.
+    The message starts with `file:line:column`, shows the line with the place marked, and the remedy. Its parts are
+    attributes; line and column count from one, and are zero if the error has no place.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class CompileError(PegboxError):
 
 
 class GraphError(PegboxError):
-    """A graph of operators that cannot be run: a value that nothing makes, an operator that is not known."""
+    """A graph of operators cannot be run: nothing computes a value, or an operator is unknown."""
 
 
 class UnknownShape(GraphError):
@@ -148,7 +148,7 @@ class ArgumentError(PegboxError, ValueError):
 
 
 class UnknownArgument(ArgumentError, TypeError):
-    """A function was called with an argument by a name that it does not have."""
+    """A function was called with a keyword argument that it does not have."""
 
 
 class MeasureError(PegboxError):

@@ -10,11 +10,11 @@ from typing import Any
 
 
 def on_demand(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a package whose names are at home in other modules.
+    """Make the `__getattr__` of a package that exports names from other modules.
 
     Args:
         package: its `__name__`.
-        homes: the module of each name; by default those from which the package imports it under `if TYPE_CHECKING`. A
+        homes: the module of each name; by default the one from which the package imports it under `if TYPE_CHECKING`. A
             name that is one of the package's modules means that module.
     """
     known = homes
@@ -34,9 +34,9 @@ def on_demand(package: str, homes: Mapping[str, str] | None = None) -> Callable[
 
 
 def _imported_for_checkers(package: str) -> dict[str, str]:
-    """Find the module of each name that a package imports in a condition, which is for type checkers."""
+    """Find the module of each name that a package imports under a condition, as type checkers see them."""
     loader: Any = sys.modules[package].__loader__
-    program = ast.parse(loader.get_source(package))  # a zip file has it, too
+    program = ast.parse(loader.get_source(package))  # unlike __file__, it works in a zip file
     conditions = [statement for statement in program.body if isinstance(statement, ast.If)]
     imports = [each for condition in conditions for each in condition.body if isinstance(each, ast.ImportFrom)]
     return {

@@ -17,11 +17,11 @@ from pegbox.errors import PegboxError, ScriptError
 _Error = TypeVar("_Error", bound=PegboxError)
 _INSTALLED = ("site-packages", "dist-packages")
 _RUNS_TEMPLATES = "pegbox.task.task"
-"""The module that calls templates: callers further out have not asked for their steps."""
+"""The module that calls templates: frames further out did not ask for a template's steps."""
 
 
 def located(error: _Error, cause: BaseException | None = None) -> _Error:
-    """Add to an error that names no place, as scripts do, the line of a user's code that raised it or its cause."""
+    """Add the line of a user's code that raised an error, or its cause, unless the error names a place already."""
     if not error.source and not (isinstance(error, ScriptError) and error.line):
         error.source = origin_of(error if cause is None else cause)
     return error
@@ -40,7 +40,7 @@ def origin_of(error: BaseException) -> str:
 
 
 def users_frame(frame: FrameType | None) -> FrameType | None:
-    """Find the innermost frame of a user's code, from `frame` outwards; None inside a template of pegbox's own.
+    """Find the innermost frame of a user's code, from `frame` outwards; None inside one of pegbox's own templates.
 
     It is quick: schedules ask at each of their calls.
     """
@@ -56,7 +56,7 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def line_at(code: CodeType, running: int) -> str:
-    """Find file and line of the byte of code that runs, `my_ops.py:14`; empty for code that is in no file."""
+    """Find the file and line that a frame is executing, `my_ops.py:14`; empty for code outside files."""
     if code.co_filename.startswith("<"):
         return ""
     lines = [line for start, end, line in code.co_lines() if start <= running < end and line is not None]
@@ -64,15 +64,15 @@ def line_at(code: CodeType, running: int) -> str:
 
 
 def explained(error: BaseException, when: str = "") -> str:
-    """Describe the error with its kind; for an attribute that does not exist, with those of near names.
+    """Describe the error with its kind; for an attribute that does not exist, suggest similar names.
 
-    `when` follows the kind, such as "in ask(4)". An error without a text, such as that of
-    `assert False`, is its kind alone.
+    `when` follows the kind, such as "in ask(4)". An error without text, such as that of `assert False`, is described by
+    its kind alone.
     """
     kind = " ".join(filter(None, (type(error).__name__, when)))
     text = f"{kind}: {error}" if str(error) else kind
     wrong = getattr(error, "name", None)
-    if not isinstance(error, AttributeError) or wrong is None or not text.endswith(repr(wrong)):  # it has a remedy
+    if not isinstance(error, AttributeError) or wrong is None or not text.endswith(repr(wrong)):
         return text
     return text + did_you_mean(wrong, [name for name in dir(error.obj) if not name.startswith("_")])
 
@@ -95,14 +95,14 @@ class Definition(NamedTuple):
 
     @property
     def file(self) -> str:
-        """The user's file, from the current folder, or its name alone where it is elsewhere; empty for all others."""
-        if not self._is_users or not os.path.isfile(self.path):  # that of a notebook's cell is never written
+        """The user's file, relative to the current folder, or its name alone if it lies elsewhere; else empty."""
+        if not self._is_users or not os.path.isfile(self.path):  # a notebook's cell has no file
             return ""
         short = _short(self.path)
         return os.path.basename(short) if os.path.isabs(short) else short
 
     def __str__(self) -> str:
-        """Write file and line; empty for the functions of others than users."""
+        """Write file and line; empty unless the function is a user's."""
         return f"{_short(self.path)}:{self.line}" if self._is_users else ""
 
     @property
@@ -111,12 +111,12 @@ class Definition(NamedTuple):
 
 
 def definition_of(function: Callable[..., Any]) -> str:
-    """Find file and line where a user's function begins; empty for the functions of others."""
+    """Find the file and line where a user's function begins; empty for any other function."""
     return str(Definition.of(function))
 
 
 def users_level() -> int:
-    """Compute the `stacklevel` with which `warnings.warn` names the user's line; 1 where there is none."""
+    """Compute the `stacklevel` with which `warnings.warn` names the user's line; 1 if there is none."""
     frame, level = inspect.currentframe(), 0
     while frame is not None:
         if level and _is_users(_module(frame), frame.f_code.co_filename):
@@ -145,7 +145,7 @@ def _line(code: CodeType, line: int) -> str:
 
 
 def _short(path: str) -> str:
-    """Shorten a path to one from the current folder where the file is in there; editors and terminals open both."""
+    """Make a path relative to the current folder if the file is inside it; editors and terminals open both forms."""
     try:
         relative = os.path.relpath(path)
     except (OSError, ValueError):  # the folder is gone, or on another drive

@@ -1,4 +1,4 @@
-"""Files that are written: they replace only files of their kind, and only when they are whole.
+"""Writing files: an output replaces only a file of its own kind, and only when it is complete.
 
 A `Content` says how a kind of file begins.
 """
@@ -18,10 +18,10 @@ from pegbox.checks import check_path
 from pegbox.errors import ArgumentError, PegboxError
 
 _HEAD = 1024
-"""Bytes of a file that show what it is."""
+"""The number of first bytes that show a file's kind."""
 
 PROBE = b"\n" * 4096
-"""The bytes that show that a disk has room."""
+"""Bytes that are written as a test that a disk has room."""
 
 MAKE_ROOM = "free the disk, check the folder and its permissions, or choose another file"
 """The remedy for a file that cannot be written."""
@@ -29,7 +29,7 @@ MAKE_ROOM = "free the disk, check the folder and its permissions, or choose anot
 
 @dataclass(frozen=True)
 class Content:
-    """A kind of file: its name with the article, and what its first bytes match."""
+    """A kind of file: its name with the article, and a pattern for its first bytes."""
 
     name: str
     begins: re.Pattern[bytes]
@@ -38,11 +38,11 @@ class Content:
 def check_output(path: str | os.PathLike[str] | None, content: Content | None = None) -> None:
     """Raise `ArgumentError`, before hours of measuring, if the file cannot be written or would replace another kind.
 
-    A file beside it is written and removed as a test. A file that does not exist, or is empty, can be written; None
+    As a test, a file next to it is written and removed. A file that does not exist or is empty may be written; None
     means no file.
 
     Args:
-        content: the kind of the file; by default it may replace every kind.
+        content: the kind of the file; by default it may replace any kind.
     """
     if path is None:
         return
@@ -50,7 +50,7 @@ def check_output(path: str | os.PathLike[str] | None, content: Content | None = 
     check_place(file)
     if content is not None and (head := _head(file)) and not content.begins.match(head):
         raise ArgumentError(
-            f"{shown!r} is there and is not {content.name}, which would replace it; choose another name, or remove the "
+            f"{shown!r} exists and is not {content.name}, which would replace it; choose another name, or remove the "
             "file first"
         )
     with _beside(path, ArgumentError) as part:
@@ -59,9 +59,9 @@ def check_output(path: str | os.PathLike[str] | None, content: Content | None = 
 
 
 def check_place(file: Path, *, error: type[PegboxError] = ArgumentError) -> None:
-    """Raise `error` where the file's folder does not exist, or the file is a folder."""
+    """Raise `error` if the file's folder does not exist, or the file is a folder."""
     shown, folder = os.fspath(file), os.fspath(file.parent)
-    with contextlib.suppress(OSError):  # the writing says it
+    with contextlib.suppress(OSError):  # writing the file raises the same error
         if not file.parent.is_dir():
             raise error(f"{shown!r} cannot be written: there is no folder {folder!r}; make it first")
         if file.is_dir():
@@ -69,7 +69,7 @@ def check_place(file: Path, *, error: type[PegboxError] = ArgumentError) -> None
 
 
 def check_distinct(files: Mapping[str, str | os.PathLike[str] | None]) -> None:
-    """Raise `ArgumentError` where two of the files are one, also under two names; the keys are their uses."""
+    """Raise `ArgumentError` if two of the files are the same, even under two names; the keys are their uses."""
     seen: dict[object, str] = {}
     for use, path in files.items():
         if path is None:
@@ -77,16 +77,16 @@ def check_distinct(files: Mapping[str, str | os.PathLike[str] | None]) -> None:
         first = seen.setdefault(_identity(path), use)
         if first != use:
             raise ArgumentError(
-                f"{first} and {use} are one file, {os.fspath(path)!r}: one would replace the other; name two files"
+                f"{first} and {use} are the same file, {os.fspath(path)!r}: one would replace the other; name two files"
             )
 
 
 @contextlib.contextmanager
 def written_beside(path: str | os.PathLike[str], *, error: type[PegboxError] = ArgumentError) -> Iterator[Path]:
-    """Give the body another name in the same folder to write to; rename that file to `path` when it is whole.
+    """Let the body write under another name in the same folder, and rename that file to `path` when it is complete.
 
     If the body raises, a file that was at `path` is still there, and the new one is removed. `path` may be a link,
-    which stays, or a device, which is written to. Raises `error` for what the system refuses.
+    which is kept, or a device, which is written to. Raises `error` if the system refuses.
     """
     file = Path(os.path.realpath(path))
     with _beside(path, error) as part:
@@ -99,7 +99,7 @@ def written_beside(path: str | os.PathLike[str], *, error: type[PegboxError] = A
 
 @contextlib.contextmanager
 def _beside(path: str | os.PathLike[str], error: type[PegboxError]) -> Iterator[Path | None]:
-    """Give the name of a file in the same folder, which is removed in the end; None for a device."""
+    """Yield the name of a file in the same folder, which is removed at the end; None for a device."""
     file = Path(os.path.realpath(path))
     try:
         if os.path.exists(path) and not os.path.isfile(path):  # a pipe's real path does not exist
@@ -109,7 +109,7 @@ def _beside(path: str | os.PathLike[str], error: type[PegboxError]) -> Iterator[
         try:
             yield part
         finally:
-            with contextlib.suppress(OSError):  # there is none after the renaming
+            with contextlib.suppress(OSError):  # after the renaming it no longer exists
                 part.unlink(missing_ok=True)
     except OSError as problem:
         why = problem.strerror or str(problem)
@@ -118,27 +118,27 @@ def _beside(path: str | os.PathLike[str], error: type[PegboxError]) -> Iterator[
 
 def write_file(path: str | os.PathLike[str], content: str | bytes, *, error: type[PegboxError] = ArgumentError) -> None:
     """Write a file, text as UTF-8, as `written_beside` does."""
-    # Text of files may have halves of surrogate pairs, which UTF-8 cannot hold.
+    # Text read from files may contain halves of surrogate pairs, which UTF-8 cannot encode.
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     with written_beside(path, error=error) as part:
         part.write_bytes(data)
 
 
 def _identity(path: str | os.PathLike[str]) -> object:
-    """Make a value that is equal for the names of one file, links included."""
+    """Compute a value that is equal for all names of one file, links included."""
     try:
         found = os.stat(path)
-    except OSError:  # not there yet
+    except OSError:  # it does not exist yet
         return os.path.realpath(path)
     return found.st_dev, found.st_ino
 
 
 def _head(file: Path) -> bytes:
-    """Read the first bytes of a regular file; none where there is no file, or a device."""
+    """Read the first bytes of a regular file; empty if there is no file, or for a device."""
     if not os.path.isfile(file):
         return b""
     try:
         with file.open("rb") as opened:
             return opened.read(_HEAD)
     except OSError as error:
-        raise ArgumentError(f"{os.fspath(file)!r} cannot be read, to see what it is: {error.strerror}") from error
+        raise ArgumentError(f"{os.fspath(file)!r} cannot be read to find out its kind: {error.strerror}") from error

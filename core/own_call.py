@@ -1,4 +1,4 @@
-"""`OwnCall`: objects that are called by functions of their own."""
+"""`OwnCall`: objects with a call function of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SIGNATURE = inspect.signature(lambda *arrays, out=None: out)
 
 
 class OwnCall:
-    """A base of classes whose objects are called by functions of their own, such as machine code.
+    """A base class for objects that each have a call function of their own, such as machine code.
 
     A method that calls such a function would take longer than the machine code of a small kernel.
     """
@@ -23,7 +23,7 @@ class OwnCall:
         __slots__ = {"__call__": "Compute from arrays: f(a, b, out=c)."}
 
     def call_by(self, function: Callable[..., Any]) -> None:
-        """Make a function the one that the object is called by; derived classes reach it by `super().__call__`."""
+        """Call the object by this function; derived classes reach it by `super().__call__`."""
         _slot.__set__(self, function)
         self.__signature__ = _SIGNATURE
 

@@ -9,5 +9,5 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def is_own(info: os.stat_result) -> bool:
-    """Decide if a file or folder belongs to this user, and no other may write to it."""
+    """Decide if a file or folder belongs to this user, and no other user may write to it."""
     return info.st_uid == os.getuid() and not info.st_mode & _WRITABLE_BY_OTHERS

@@ -1,4 +1,4 @@
-"""Files that may be packed by gzip, xz or zip. They are read with a limit, because a megabyte can hold gigabytes."""
+"""Files that may be packed by gzip, xz or zip. Reading has a limit, because a megabyte may unpack to gigabytes."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ MOST_BYTES = 1 << 29
 
 _CHUNK = 1 << 20
 _SHOWN = 3
-"""The number of names of an archive that an error shows."""
+"""The number of an archive's names that an error shows."""
 
 
 class _Stream(Protocol):
     def read(self, size: int, /) -> bytes:
-        """Read at most that many bytes."""
+        """Read at most `size` bytes."""
 
 
 _Opener = Callable[[bytes], _Stream]
 
 
 def read_unpacked(path: Path, what: str) -> bytes:
-    """Read the content of a file, unpacked if it begins as a packed one.
+    """Read the content of a file, and unpack it if it begins as a packed one.
 
-    A zip file has to hold one file of JSON, whose name does not matter: nothing is written to disk.
+    A zip file must hold one file of JSON, whose name does not matter: nothing is written to disk.
 
     Args:
         what: the content, for messages: "cannot read the <what> in ...".
@@ -74,7 +74,7 @@ class _Refused(Exception):
 def _content(path: Path) -> bytes:
     if path.is_file():
         return path.read_bytes()
-    with path.open("rb") as stream:  # a pipe, or a device that never ends
+    with path.open("rb") as stream:  # a pipe, or an endless device
         return _read_limited(stream)
 
 
@@ -88,11 +88,11 @@ def _unpacked(content: bytes, suffix: str) -> bytes:
         return _read_limited(opened(content))
     except _Refused:
         raise
-    except NotImplementedError as error:  # a method, or a version
+    except NotImplementedError as error:  # an unknown method or version of zip
         raise _Refused(f"{error}: unpack it with another program") from error
     except MemoryError as error:
         raise _Refused("it does not fit into memory when it is unpacked") from error
-    except Exception as error:  # zipfile alone raises eight kinds, of which it documents one
+    except Exception as error:  # zipfile alone raises eight kinds of errors, and documents one
         raise _Refused(f"it is damaged ({str(error) or type(error).__name__})") from error
 
 
@@ -103,8 +103,8 @@ def _read_limited(stream: _Stream) -> bytes:
         size += len(chunk)
         if size > MOST_BYTES:
             raise _Refused(
-                f"it holds more than {MOST_BYTES >> 20} MiB, as packed files do that were made to fill a machine; if "
-                "that is right, unpack it and give the unpacked file"
+                f"it holds more than {MOST_BYTES >> 20} MiB, as packed files do that are made to fill up a machine; "
+                "if you trust it, unpack it and give the unpacked file"
             )
     return b"".join(parts)
 
@@ -117,7 +117,7 @@ def _member(content: bytes) -> _Stream:
         held = ", ".join((found or files)[:_SHOWN]) or "nothing"
         more = len(found or files) - _SHOWN
         held += f" and {more} more" if more > 0 else ""
-        raise _Refused(f"it has to hold one .json file, but holds {held}: unpack it and choose one")
+        raise _Refused(f"it must hold one .json file, but holds {held}: unpack it and choose one")
     if archive.getinfo(found[0]).flag_bits & 1:
         raise _Refused("it is encrypted: unpack it and give the unpacked file")
     return archive.open(found[0])
@@ -129,6 +129,6 @@ _OPENERS: dict[bytes, _Opener] = {
     b"PK\x03\x04": _member,
     b"PK\x05\x06": _member,
 }
-"""The first bytes of packed files (of an empty zip file, the last), and what unpacks them."""
+"""The first bytes of each kind of packed file (an empty zip file has its own), and the function that unpacks it."""
 
 _NAMES = (".gz", ".xz", ".zip")

@@ -1,4 +1,4 @@
-"""Folders of this user alone, under the folder for temporary files, which all users of a machine share."""
+"""Folders private to this user, under the folder for temporary files that all users of a machine share."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _fallbacks: dict[str, ProcessFolder] = {}
 def private_folder(name: str) -> Path:
     """Return the folder `pegbox-NAME-UID`, whose files later processes of this user find again. Make it if necessary.
 
-    No other user can look into it or ever could write there. Where something else has the name (a file, a link, another
-    user's folder), return a folder of this process, which is removed when the process ends.
+    No other user can look into it or ever could write there. If the name is taken (by a file, a link, another user's
+    folder), return a folder of this process, which is removed when the process ends.
 
     Raises `OSError` if there is no folder for temporary files, or no room in it.
     """
@@ -33,7 +33,7 @@ def private_folder(name: str) -> Path:
     if _made_private(path):
         return path
     fallback = _fallbacks.get(name)
-    if fallback is None or not fallback.path.is_dir():  # a fork may outlive the process that removes it
+    if fallback is None or not fallback.path.is_dir():  # a fork may outlive the process that removes the folder
         fallback = _fallbacks[name] = ProcessFolder(name)
     return fallback.path
 
@@ -41,8 +41,8 @@ def private_folder(name: str) -> Path:
 class ProcessFolder:
     """A folder `pegbox-NAME-UID-*` of this process, at `path`; it is removed by `close`, or else when the process ends.
 
-    If the process is killed, its watchdog removes the folder. If that was killed too, the next process to make such a
-    folder does. A lock on the folder says that its process lives, or a fork of it.
+    If the process is killed, its watchdog removes the folder. If the watchdog was killed, too, the next process that
+    makes such a folder removes it. A lock on the folder shows that its process, or a fork of it, is alive.
 
     Args:
         name: the use of the folder.
@@ -66,7 +66,7 @@ class ProcessFolder:
 
 
 def _made_private(path: Path) -> bool:
-    """Close a folder of this user to others; return whether that is enough, because no other could write there."""
+    """Close this user's folder to others; return whether no other user could write there before."""
     try:
         descriptor = os.open(path, _FOLDER)
     except OSError:
@@ -93,7 +93,7 @@ def _made_and_locked(prefix: str, parent: Path) -> tuple[Path, int]:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             if path.is_dir():
                 return path, descriptor
-            os.close(descriptor)  # another process took it for a dead one's before it was locked
+            os.close(descriptor)  # another process took it for a dead process's before it was locked
 
 
 def _remove_if_dead(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Text for people: without the characters that command a terminal, and values without the middle of long ones."""
+"""Text for people: without the characters that control a terminal, and long values without their middle."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 # C0, DEL and C1; the marks, embeddings, overrides and isolates of bidirectional text; Unicode's separators of lines.
 _CONTROLS = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 
-_LONGEST, _END = 1000, 100  # characters of a value in a message, and of those the last ones
+_LONGEST, _END = 1000, 100  # characters shown of a value, and how many of them are its last
 
 
 def escaped(text: str, *, kept: str = "") -> str:
-    r"""Write control characters as \uXXXX, as JSON does, all but those of `kept`."""
+    r"""Write control characters as \uXXXX, as JSON does, except those in `kept`."""
     return re.sub(_CONTROLS, lambda found: found[0] if found[0] in kept else f"\\u{ord(found[0]):04x}", text)
 
 
 def value_text(value: object) -> str:
-    """Write a value for a message: its repr without the middle of a long one, or its type where there is none.
+    """Write a value for a message: its repr, shortened in the middle, or its type if the repr fails.
 
     Lists that are nested too deep and integers of thousands of digits have no repr.
     """
@@ -33,7 +33,7 @@ class EscapedStream:
 
     def __init__(self, stream: Any) -> None:
         self.obeying = stream
-        """The stream behind, for drawing on a terminal."""
+        """The underlying stream, for drawing on a terminal."""
 
     def write(self, text: str) -> int:
         self.obeying.write(escaped(text, kept="\n\t"))

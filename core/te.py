@@ -112,16 +112,16 @@ def __dir__() -> list[str]:
 
 
 def var(name: str = "n", dtype: str = dtypes.INDEX) -> SizeVar:
-    """Make a size that is known only when arrays are given, for shapes, ends of reduce axes and expressions.
+    """Make a size that is known only at the call, for shapes, ends of reduce axes and expressions.
 
     `te.placeholder((n, n + 2))`. `pegbox.build` compiles such a computation once for each set of sizes that it is
     called with; `pegbox.lower` takes `sizes={"n": 128}`.
 
     Args:
-        dtype: an integer type, as TVM asks for it; sizes are int64.
+        dtype: an integer type, for compatibility with TVM; sizes are int64.
 
     Raises:
-        ComputeError: a type that is not one of integers.
+        ComputeError: the type is not an integer type.
     """
     check_text("var: name", name, error=ComputeError)
     if not dtypes.is_int(dtypes.check(dtype)):
@@ -146,11 +146,11 @@ def call_python(function: Callable[..., object], *buffers: IntrinBuffer) -> Expr
     """Call a Python function, for `te.extern`: it takes the buffers as NumPy arrays, and writes its outputs.
 
     `te.call_python(numpy.cumsum, ...)` does not write; `te.call_python(lambda a, b: numpy.cumsum(a, out=b), ins[0],
-    outs[0])` does. What the function raises, the call of the kernel raises. Such a kernel runs in this process only:
-    it is neither searched nor saved.
+    outs[0])` does. The kernel's call raises any exception of the function. Such a kernel runs in this process only: it
+    can be neither tuned nor saved.
 
     Raises:
-        ArgumentError: it is not a function.
+        ArgumentError: `function` is not callable.
     """
     wanted = "the buffers that fcompute of te.extern is given"
     given = check_list("call_python: buffers", buffers, wanted, of=IntrinBuffer)
@@ -158,7 +158,7 @@ def call_python(function: Callable[..., object], *buffers: IntrinBuffer) -> Expr
 
 
 def call_pure_extern(dtype: str, func_name: str, *args: object) -> Expr:
-    """Call a C function without effects, on numbers: those of the mathematical library are the functions of `te`.
+    """Call a C function without side effects on numbers; `te` has functions for those of the mathematical library.
 
     `call_pure_extern("float32", "expf", x)` is `te.exp(x)`.
     """
@@ -172,7 +172,7 @@ def call_pure_extern(dtype: str, func_name: str, *args: object) -> Expr:
 def call_llvm_pure_intrin(dtype: str, name: str, *args: object) -> Expr:
     """Call an LLVM intrinsic, such as "llvm.x86.avx512.vpdpbusd.512", on vectors as `operand.vload` gives them.
 
-    The number of arguments, which TVM wants in front of them, is left out.
+    Leave out the number of arguments that TVM puts first.
     """
     return low_level.call_llvm(dtype, name, *map(as_expr, args))
 
@@ -191,7 +191,7 @@ def all(*conditions: object) -> Expr:
 
 
 def any(*conditions: object) -> Expr:
-    """Test whether some condition holds."""
+    """Test whether any condition holds."""
     return any_of(conditions)
 
 
@@ -209,13 +209,13 @@ def max_value(dtype: str) -> Expr:
 
 
 def relu(x: object) -> Expr:
-    """`max(x, 0)`."""
+    """Compute `max(x, 0)`."""
     expr = as_expr(x)
     return maximum(expr, const(0, expr.dtype))
 
 
 def create_prim_func(args: Tensor | Sequence[Tensor], name: str = "main") -> Function:
-    """Make the program that computes every tensor of `args` but placeholders, one plain nest for each operation.
+    """Make the program that computes all tensors of `args` except placeholders, one plain loop nest per operation.
 
     Args:
         args: the function's parameters in call order, inputs and outputs.

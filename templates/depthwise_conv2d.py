@@ -38,7 +38,7 @@ from pegbox.templates.depthwise_rows import (
     sums_of_result,
     vector_sizes,
 )
-from pegbox.templates.register_tile import BODY, is_first_name, write_out
+from pegbox.templates.register_tile import BODY, WIDE_BITS, is_first_name, write_out
 
 STRIP, CHANNELS_OUTSIDE = "yxc", "cyx"
 ACROSS_PIXELS = ("ycx", CHANNELS_OUTSIDE)
@@ -111,6 +111,7 @@ def depthwise_conv2d(
     cfg.add_flop(flop)
     cfg.define_plain(lambda: [plain(conv, data, weight)])
     declare(cfg, conv)
+    _fill_registers(cfg, conv)
     if _may_prefetch(conv):
         _declare_prefetch(cfg, conv)
     elif _reads_column_by_column(conv):
@@ -178,6 +179,36 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
         reads=(*names, "unroll_kh"),
         message=f"the innermost body has at most {_most_steps(conv)} multiply-adds",
     )
+
+
+def _fill_registers(cfg: pb.TemplateConfig, conv: Conv) -> None:
+    """Exclude half vectors of NCHW on cores that compute whole wide ones at once, and prefer tiles with few loads.
+
+    A row has more halves than whole vectors.
+    """
+    if _is_last(conv) or conv.target.vector_bits < WIDE_BITS or conv.target.multiply_adds == 1:
+        return
+    if "lanes" in cfg.space.knobs:
+        widest = max(tile.lanes for tile in tiles_of(conv))
+        cfg.add_constraint(
+            lambda c: c["lanes"].val == widest,
+            reads=("lanes",),
+            message="half a vector takes as long as a whole one",
+        )
+    cfg.prefer(lambda c: _loads_little(c, conv))
+
+
+def _loads_little(c: pb.Config, conv: Conv) -> bool:
+    """Decide if a tile of NCHW loads each row once for all of its sums, with fewer loads than half the multiply-adds.
+
+    Most loads span two lines and take twice as long. The rows stay in registers beside the sums and the taps. Tiles of
+    less than half a row have loops of their own at the border, for fewer lanes.
+    """
+    height, width, (kh, kw) = c["tile_h"].val, c["tile_w"].val, conv.kernel
+    rows = (height - 1) * conv.stride[0] + conv.reach[0] + 1
+    vectors = height * width // lanes_of_row(c, conv) + rows + kw
+    is_direct = c["unroll_kh"].val and not c["copy"].val and 2 * width >= conv.out[1]
+    return bool(is_direct and 2 * rows <= height * kh and vectors <= conv.target.vector_registers)
 
 
 def is_short(conv: Conv, accumulators: int) -> bool:
@@ -295,6 +326,8 @@ def _room(conv: Conv, vectors: int) -> int:
 def tiles_of(conv: Conv) -> frozenset[_Tile]:
     """Return the tiles whose accumulators leave registers for taps and elements, and are enough to hide latency."""
     heights = [h for h in (_HEIGHTS if _is_last(conv) else _ROWS) if conv.out[0] % h == 0]
+    if not _is_last(conv) and (max(heights) == 1 or max(heights) * -(-conv.out[1] // conv.lanes) < _FEWEST):
+        heights = [h for h in _ROWS if h <= conv.out[0]]  # the last tile of an image has fewer rows
     if _is_last(conv):
         widths = [w for w in _WIDTHS if w <= conv.out[1]]
         vectors = [v for v in _VECTORS if v == 1 or (v - 1) * conv.lanes < conv.c]

@@ -9,13 +9,15 @@ columns of the filter. The image is not copied: the filter's rows and columns th
 which loops are cut there (`where`).
 
 Packed weights of a group end with a vector: channels with weights of zero are added to groups that do not fill their
-last one (`group_outputs`). Where registers are wide, the last vector of a tile is stored in part, and its second half
+last one (`group_outputs`). Where registers are wide, the last vector of a group is stored in part, and its second half
 is not computed if nothing of it is stored. Elsewhere all sums are stored, and the result is copied from their rows.
+Tiles do not reach into the next group: the last one may have fewer vectors.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -23,6 +25,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.compute import AHEAD, padded
 from pegbox.errors import TemplateError
+from pegbox.expr import nbytes
 from pegbox.templates import threads
 from pegbox.templates.conv_shape import PACKED, Conv, Steps, Window, check_layout, conv_shape, group_outputs
 from pegbox.templates.conv_stages import inside, unpacked
@@ -33,7 +36,8 @@ NAME = "group_conv2d"
 LAYOUT, WEIGHTS = "NHWC", "HWIO"
 _WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 _VECTORS = (1, 2, 3, 4)
-_ORDERS = ("yxc", "ycx", "cyx")
+_CHANNELS_OUTSIDE = "cyx"
+_ORDERS = ("yxc", "ycx", _CHANNELS_OUTSIDE)
 """The orders of the loops over tiles, outermost first: rows, pixels of a row, channels."""
 
 _FEWEST, _OTHERS = 4, 3
@@ -83,7 +87,7 @@ def group_conv2d(
     _declare(cfg, conv, groups)
     threads.declare(cfg, flop)
     tile = _tile(conv, groups, data, weight)
-    is_copied = _has_gaps(conv, groups) and not _is_masked(conv, groups)
+    is_copied = _has_gaps(conv, groups) and not _end_with_group(conv, groups)
     sums = te.compute(tile.shape, lambda *at: tile(*at), name="groups") if is_copied else tile
     out = _result(conv, groups, sums)
     s = te.create_schedule(out.op)
@@ -117,13 +121,15 @@ def _has_gaps(conv: Conv, groups: int) -> bool:
     return group_outputs(conv, groups) > conv.o // groups
 
 
-def _is_masked(conv: Conv, groups: int) -> bool:
-    """Decide if a group is one tile, whose last vector is stored in part: only wide registers have masks for that.
+def _end_with_group(conv: Conv, groups: int) -> bool:
+    """Decide if tiles end with their group, the last one in part where the group has fewer vectors left.
 
-    A part of a single vector would be computed in pieces, which takes longer than the whole.
+    Of vectors that a group does not fill, only wide registers store a part. A part of a single vector would be computed
+    in pieces, which takes longer than the whole.
     """
-    is_tile = 1 < group_outputs(conv, groups) // conv.lanes <= _VECTORS[-1]
-    return is_tile and _has_gaps(conv, groups) and conv.target.vector_bits >= WIDE_BITS
+    count, rest = divmod(group_outputs(conv, groups), conv.lanes)
+    can_store = not _has_gaps(conv, groups) or conv.target.vector_bits >= WIDE_BITS
+    return count > 1 and rest == 0 and can_store
 
 
 # Space ---------------------------------------------------------------------------------------------------------------
@@ -136,14 +142,23 @@ def _declare(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> None:
     cfg.define_knob("lanes", sizes)
     widths = [w for w in _WIDTHS if w <= conv.out[1]]
     vectors = [v for v in _VECTORS if v == 1 or (v - 1) * sizes[0] < conv.o]
-    if _has_gaps(conv, groups):  # tiles end with their group
-        count = outputs // conv.lanes
-        vectors = [count] if _is_masked(conv, groups) else [v for v in vectors if count % v == 0]
+    count, rest = divmod(outputs, conv.lanes)
+    if _has_gaps(conv, groups) and not _end_with_group(conv, groups):
+        vectors = [v for v in vectors if count % v == 0]
+    elif _has_gaps(conv, groups):
+        vectors = [count] if count <= _VECTORS[-1] else [v for v in vectors if v > 1]
     cfg.define_knob("tile_w", widths)
     cfg.define_knob("vectors", vectors)
+    if rest == 0:
+        cfg.add_constraint(
+            lambda c: c["vectors"].val <= count, reads=("vectors",), message="vectors of a tile are in one group"
+        )
+        vectors = [v for v in vectors if v <= count]
     # Few channels are picked out of a vector by constants, not by an index that a loop over them gives.
     cfg.define_knob("unroll_c", [inner] if inner <= _FEW else [u for u in (1, 2, 4, 8, 16) if inner % u == 0])
     cfg.define_knob("order", _ORDERS)
+    if _reads_weights_once(conv, groups):
+        cfg.prefer(lambda c: c["order"].val == _CHANNELS_OUTSIDE)
     room = conv.target.vector_registers - _OTHERS
     fewest = min(_FEWEST, max(w * v for w, v in itertools.product(widths, vectors) if w * v <= room - v))
     cfg.add_constraint(
@@ -161,6 +176,14 @@ def _declare(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> None:
         reads=("tile_w", "vectors", "unroll_c"),
         message=f"the innermost body has at most {BODY} multiply-adds",
     )
+
+
+def _reads_weights_once(conv: Conv, groups: int) -> bool:
+    """Decide if weights should be read once, for all pixels: rows would read them from beyond the second cache."""
+    size = nbytes(conv.dtype)
+    weights = math.prod(conv.kernel) * conv.c * group_outputs(conv, groups) * size
+    is_shared = conv.n * groups % conv.target.num_cores == 0
+    return is_shared and weights > max(conv.target.caches.l2, math.prod(conv.data_shape) * size)
 
 
 def _loops(conv: Conv, c: pb.Config) -> str:
@@ -198,16 +221,17 @@ def _plain(conv: Conv, groups: int, data: te.Tensor, weight: te.Tensor) -> te.Te
 
 
 def _tile(conv: Conv, groups: int, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
-    """Return the sums; where a group fills no whole vectors, [n][y][x][vector][lane]."""
+    """Return the sums; where tiles end with their group, [n][y][x][group][vector][lane]."""
     sums, outputs, wide = _sums(conv, groups, data, weight), conv.o // groups, group_outputs(conv, groups)
-    if not _is_masked(conv, groups):
+    if not _end_with_group(conv, groups):
         return te.compute((*conv.out_shape[:3], groups * wide), sums, name="tile")
     used = computed_extent(conv.target, conv.lanes, outputs)
 
-    def lane(n: te.Expr, y: te.Expr, x: te.Expr, v: te.Expr, z: te.Expr) -> te.Expr:
-        return sums(n, y, x, v * conv.lanes + z, [v * conv.lanes % wide + z < used] if used < wide else [])
+    def lane(n: te.Expr, y: te.Expr, x: te.Expr, g: te.Expr, v: te.Expr, z: te.Expr) -> te.Expr:
+        at = v * conv.lanes + z
+        return sums(n, y, x, g * wide + at, g, [at < used] if used < wide else [])
 
-    return te.compute((*conv.out_shape[:3], groups * wide // conv.lanes, conv.lanes), lane, name="tile")
+    return te.compute((*conv.out_shape[:3], groups, wide // conv.lanes, conv.lanes), lane, name="tile")
 
 
 def _result(conv: Conv, groups: int, tile: te.Tensor) -> te.Tensor:
@@ -215,8 +239,10 @@ def _result(conv: Conv, groups: int, tile: te.Tensor) -> te.Tensor:
     outputs, wide = conv.o // groups, group_outputs(conv, groups)
 
     def element(n: te.Expr, y: te.Expr, x: te.Expr, o: te.Expr) -> te.Expr:
-        at = o // outputs * wide + o % outputs
-        return tile(n, y, x, at) if tile.ndim == 4 else tile(n, y, x, at // conv.lanes, at % conv.lanes)
+        group, at = o // outputs, o % outputs
+        if tile.ndim == 4:
+            return tile(n, y, x, group * wide + at)
+        return tile(n, y, x, group, at // conv.lanes, at % conv.lanes)
 
     return te.compute(conv.out_shape, element, name="C")
 
@@ -229,12 +255,14 @@ def _sums(conv: Conv, groups: int, image: te.Tensor, weight: te.Tensor) -> Calla
     (sy, sx), (dy, dx) = conv.stride, conv.dilation
     is_cut = image.shape[1:3] != conv.padded
 
-    def element(n: te.Expr, y: te.Expr, x: te.Expr, o: te.Expr, tests: Sequence[te.Expr] = ()) -> te.Expr:
+    def element(
+        n: te.Expr, y: te.Expr, x: te.Expr, o: te.Expr, group: te.Expr | None = None, tests: Sequence[te.Expr] = ()
+    ) -> te.Expr:
         row, column = y * sy + kh * dy, x * sx + kw * dx
         if is_cut:  # loops are cut where the filter reaches into the border
             row, column = row - conv.padding[0], column - conv.padding[1]
             tests = [*inside(conv, 0, row), *inside(conv, 1, column), *tests]
-        value = image(n, row, column, o // outputs * inner + c)
+        value = image(n, row, column, (o // outputs if group is None else group) * inner + c)
         at = (o // conv.lanes, kh, kw, c, o % conv.lanes) if conv.weights == PACKED else (kh, kw, c, o)
         return te.sum(value * weight(*at), axis=[kh, kw, c], where=te.all(*tests) if tests else None)
 

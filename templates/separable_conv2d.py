@@ -212,6 +212,8 @@ def _along_pixels(cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factor
     write_out(s[out], ql, [oi, qv])
     blocks = s[out].fuse(n, yo)
     _place(cfg, s, out, blocks, pixels)
+    if cfg["block"].val > 1:
+        _spread(s[pixels], lanes, columns)
     s[sums].compute_at(s[out], loops[-1])
     n, o, q = s[sums].op.axis
     qv, ql = s[sums].split(q, factor=lanes)
@@ -219,6 +221,12 @@ def _along_pixels(cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factor
     s[sums].reorder(n, co, ci, o, qv, ql)
     write_out(s[sums], ql, [ci, o, qv])
     return _Sums(s, out, blocks, co)
+
+
+def _spread(pixels: te.Stage, lanes: int, columns: int) -> None:
+    """Let the vectors of a channel begin at whole vectors, and those of all channels fall on different cache sets."""
+    step = max(lanes, columns & -columns)
+    pixels.storage_align(pixels.op.axis[1], 2 * step, step)
 
 
 def _place(cfg: pb.TemplateConfig, s: te.TESchedule, out: te.Tensor, first: te.IterVar, pixels: te.Tensor) -> None:

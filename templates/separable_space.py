@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from functools import lru_cache
 
 import pegbox as pb
@@ -14,7 +15,7 @@ from pegbox.templates import depthwise_conv2d as depthwise
 from pegbox.templates.conv_choices import CHANNELS, PIXELS
 from pegbox.templates.conv_shape import HALVES_OF_WIDE, PACKED, Conv
 from pegbox.templates.depthwise_rows import lanes_of_row, reads_rows, sums_of_result
-from pegbox.templates.register_tile import BODY, ROWS, VECTORS, step_cost
+from pegbox.templates.register_tile import BODY, ROWS, VECTORS, WIDE_BITS, step_cost
 
 PIXELS_OUTSIDE, CHANNELS_OUTSIDE = "po", "op"
 """Values of `order_tiles`: the outer loop over the register tiles of a block."""
@@ -25,9 +26,19 @@ _NAMES = {CHANNELS: ("point_h", "point_w", "point_vectors"), PIXELS: ("point_o",
 _HEIGHTS = (1, 2, 4, 7)
 _UNROLLED = (1, 2, 4, 8)
 _FEWEST = 4
-"""The fewest vectors of a depthwise tile in rows that predictions begin with."""
+"""The fewest vectors of a depthwise tile in rows that predictions begin with, where there are such tiles."""
 _NEAR = 1.15
 """The largest cost of a register tile that is worth trying, relative to the least one."""
+_NEARER = 1.05
+"""The largest cost of the fastest tile of a layout of lanes, relative to that of the other one."""
+_FAR = 2.0
+"""The half cycles for a vector of pixels that the closest cache does not hold: channels are too far apart to be fetched
+ahead."""
+_TURN = 3.0
+"""The half cycles for each step of the transposition of a wide vector of channels, with its share of loads and stores.
+
+Narrower vectors take half of them: cores shuffle two at a time.
+"""
 
 
 def declare(cfg: pb.TemplateConfig, first: Conv, point: Conv) -> None:
@@ -35,10 +46,23 @@ def declare(cfg: pb.TemplateConfig, first: Conv, point: Conv) -> None:
     (rows, columns), ways = point.out, [CHANNELS] if point.layout == "NHWC" else [PIXELS, CHANNELS]
     row_bytes = columns * point.c * nbytes(point.dtype)
     held, lowest = cfg.target.caches.l2 // row_bytes, min(_values(cfg, "tile_h"))
-    blocks = [b for b in range(1, rows + 1) if rows % b == 0 and (b in (1, lowest) or b <= held)]
-    found = {(block, way): _tiles(point, block, way) for block in blocks for way in ways}
+    least = lowest if rows % lowest == 0 else rows
+    blocks = [b for b in range(1, rows + 1) if rows % b == 0 and (b in (1, least) or b <= held)]
+    rivals = {block: [block] for block in blocks}
+    if point.layout == "NCHW":
+        heights = _values(cfg, "tile_h")
+        blocks = [block for block in blocks if any(_has_whole_tiles(block, height, rows) for height in heights)]
+        rivals = dict.fromkeys(blocks, blocks)
+        cost = _least_cost(point, blocks, ways)
+        ways = [way for way in ways if _least_cost(point, blocks, [way]) <= _NEARER * cost]
+    found = {
+        (block, way): tiles
+        for block, way in itertools.product(blocks, ways)
+        if (tiles := _tiles(point, block, way, _NEAR * _least_cost(point, rivals[block], ways)))
+    }
+    blocks = [block for block in blocks if any(block == size for size, _ in found)]
     cfg.define_knob("block", blocks)
-    if len(ways) > 1:
+    if point.layout == "NCHW":
         cfg.define_knob("point_lanes", ways)
     for name in sorted({name for way in ways for name in _NAMES[way]}):
         of_name = [way for way in ways if name in _NAMES[way]]
@@ -48,7 +72,7 @@ def declare(cfg: pb.TemplateConfig, first: Conv, point: Conv) -> None:
     cfg.define_knob("unroll_c", [u for u in _UNROLLED if point.c % u == 0])
     reads = tuple(name for name in ("point_lanes", *_NAMES[PIXELS], *_NAMES[CHANNELS][:2]) if name in cfg.space.knobs)
     cfg.add_constraint(
-        lambda c: _tile(c, point) in found[c["block"].val, lanes_along(c, point)],
+        lambda c: _tile(c, point) in found.get((c["block"].val, lanes_along(c, point)), ()),
         reads=("block", *reads),
         message="the register tile fits the registers, and has few loads",
     )
@@ -69,8 +93,15 @@ def prefer(cfg: pb.TemplateConfig, first: Conv) -> None:
     """Let predictions begin with depthwise parts that read the image in long runs (NHWC), or each row once (NCHW)."""
     if first.layout == "NHWC":
         cfg.prefer(lambda c: _goes_along_pixels(c, first))
-    else:
-        cfg.prefer(lambda c: _has_fast_rows(c, first))
+        return
+    tiles = [tile for tile in depthwise.tiles_of(first) if _has_whole_pieces(first, tile.width)]
+    most = max((tile.height * tile.width for tile in tiles), default=0)
+    cfg.prefer(lambda c: _has_fast_rows(c, first, most))
+
+
+def _has_whole_pieces(first: Conv, width: int) -> bool:
+    """Decide if pieces of a row are equally wide, or the row is one piece."""
+    return width >= first.out[1] or first.out[1] % width == 0
 
 
 def _goes_along_pixels(c: pb.Config, first: Conv) -> bool:
@@ -78,12 +109,12 @@ def _goes_along_pixels(c: pb.Config, first: Conv) -> bool:
     return first.c <= first.lanes or c["order"].val not in depthwise.ACROSS_PIXELS
 
 
-def _has_fast_rows(c: pb.Config, first: Conv) -> bool:
-    """Decide if tiles have several whole vectors, and read each row once, from the image itself."""
-    width, lanes = c["tile_w"].val, lanes_of_row(c, first)
-    if c["copy"].val or not c["unroll_kh"].val or (width < first.out[1] and first.out[1] % width):
+def _has_fast_rows(c: pb.Config, first: Conv, most: int) -> bool:
+    """Decide if tiles have several whole vectors, or `most` pixels, and read each row once, from the image itself."""
+    width = c["tile_w"].val
+    if c["copy"].val or not c["unroll_kh"].val or not _has_whole_pieces(first, width):
         return False
-    return bool(c["tile_h"].val * width >= lanes * min(_FEWEST, first.out[0]))
+    return bool(c["tile_h"].val * width >= min(lanes_of_row(c, first) * _FEWEST, most))
 
 
 def _row_cost(first: Conv, lanes: int) -> float:
@@ -95,7 +126,7 @@ def _row_cost(first: Conv, lanes: int) -> float:
 def _constrain_depthwise(cfg: pb.TemplateConfig, first: Conv) -> None:
     """Require whole depthwise tiles in a block, whole rows with a stride in NCHW, and one name for each order."""
     cfg.add_constraint(
-        lambda c: c["block"].val % c["tile_h"].val == 0,
+        lambda c: _has_whole_tiles(c["block"].val, c["tile_h"].val, first.out[0]),
         reads=("block", "tile_h"),
         message="a block has whole tiles of the depthwise convolution",
     )
@@ -109,10 +140,19 @@ def _constrain_depthwise(cfg: pb.TemplateConfig, first: Conv) -> None:
         _constrain_rows(cfg, first)
 
 
+def _has_whole_tiles(block: int, height: int, rows: int) -> bool:
+    """Decide if depthwise tiles divide a block, or it has all rows, and the last tile may have fewer."""
+    return block % height == 0 or block == rows >= height
+
+
 def _constrain_rows(cfg: pb.TemplateConfig, first: Conv) -> None:
     """Exclude slow depthwise tiles of NCHW; where registers hold tiles of whole rows, others take twice the time."""
     blocks = _values(cfg, "block")
-    tiles = [tile for tile in depthwise.tiles_of(first) if any(block % tile.height == 0 for block in blocks)]
+    tiles = [
+        tile
+        for tile in depthwise.tiles_of(first)
+        if any(_has_whole_tiles(block, tile.height, first.out[0]) for block in blocks)
+    ]
     if "lanes" in cfg.space.knobs:
         least = min(_row_cost(first, tile.lanes) for tile in tiles)
         tiles = [tile for tile in tiles if _row_cost(first, tile.lanes) <= _NEAR * least]
@@ -176,26 +216,34 @@ def _counts(c: pb.Config, point: Conv) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=256)
-def _tiles(point: Conv, block: int, way: str) -> frozenset[tuple[int, ...]]:
-    """Return the register tiles with few loads of a block's sums, by the dimension of its vectors."""
+def _costs(point: Conv, block: int, way: str) -> dict[tuple[int, ...], float]:
+    """Return the half cycles for a row of results, by the register tile."""
     if way == CHANNELS:
         columns, vectors = point.out[1], point.vectors
         # A transposed tile stores the pixels of each row together: at least half a vector of them.
         narrowest = 1 if point.layout == "NHWC" else min(point.lanes // 2, columns)
-        costs: dict[tuple[int, ...], float] = {
-            (h, w, v): block // h * _cost(columns, w, vectors, v, rows=h)
+        turn = _TURN * math.log2(point.lanes) * (1.0 if point.target.vector_bits >= WIDE_BITS else 0.5)
+        turns = 0.0 if point.layout == "NHWC" else turn * columns * vectors
+        return {
+            (h, w, v): _cost(columns, w, vectors, v, rows=h) / h * point.c + turns
             for h, w, v in itertools.product(_HEIGHTS, ROWS, VECTORS)
             if block % h == 0 and w >= narrowest and fits_registers(point.target, h * w, v)
         }
-    else:
-        vectors = -(-block * point.out[1] // point.lanes)
-        costs = {
-            (o, v): _cost(point.o, o, vectors, v)
-            for o, v in itertools.product(ROWS, VECTORS)
-            if fits_registers(point.target, o, v) and _is_side_by_side(point, o)
-        }
-    least = min(costs.values())
-    return frozenset(tile for tile, cost in costs.items() if cost <= _NEAR * least)
+    vectors, size = -(-block * point.out[1] // point.lanes), point.lanes * nbytes(point.dtype)
+    near = point.target.caches.l1 // (point.c * size) - 1  # vectors of all channels, beside a line of weights for each
+    return {
+        (o, v): (_cost(point.o, o, vectors, v) + (_FAR * point.o / o * vectors if v > near else 0.0)) / block * point.c
+        for o, v in itertools.product(ROWS, VECTORS)
+        if fits_registers(point.target, o, v) and _is_side_by_side(point, o)
+    }
+
+
+def _least_cost(point: Conv, blocks: Iterable[int], ways: Iterable[str]) -> float:
+    return min(cost for block, way in itertools.product(blocks, ways) for cost in _costs(point, block, way).values())
+
+
+def _tiles(point: Conv, block: int, way: str, most: float) -> frozenset[tuple[int, ...]]:
+    return frozenset(tile for tile, cost in _costs(point, block, way).items() if cost <= most)
 
 
 def _cost(extent: int, size: int, vectors: int, width: int, rows: int = 1) -> float:

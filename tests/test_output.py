@@ -45,7 +45,7 @@ def test_only_a_file_of_the_same_kind_is_replaced(folder: Path, content: Content
         if kind is content:
             check_output(path, content)
             continue
-        with pytest.raises(ArgumentError, match=rf"file' is there and is not {content.name}, .*choose another name"):
+        with pytest.raises(ArgumentError, match=rf"file' exists and is not {content.name}, .*choose another name"):
             check_output(path, content)
 
 
@@ -90,9 +90,9 @@ def test_files_are_one_by_links_and_by_other_spellings(folder: Path) -> None:
     (folder / "soft").symlink_to(held)
     os.link(held, folder / "hard")
     for other in ("soft", "hard", "./held", "../" + folder.name + "/held"):
-        with pytest.raises(ArgumentError, match=r"^--html and --plot are one file, .*name two files"):
+        with pytest.raises(ArgumentError, match=r"^--html and --plot are the same file, .*name two files"):
             check_distinct({"--html": "held", "--plot": other})
-    with pytest.raises(ArgumentError, match="--json and --html are one file"):
+    with pytest.raises(ArgumentError, match="--json and --html are the same file"):
         check_distinct({"--json": "new.json", "--html": folder / "new.json"})
     check_distinct({"--html": "held", "--plot": "new", "--json": None, "FILE": None})
 
@@ -102,7 +102,7 @@ def test_files_are_one_by_links_and_by_other_spellings(folder: Path) -> None:
 )
 def test_records_are_appended_to_records_alone(held: str) -> None:
     Path("notes").write_text(held)
-    with pytest.raises(RecordError, match=r"no records are appended to a file of something else: 'notes', line 1"):
+    with pytest.raises(RecordError, match=r"not appended to a file that holds something else: 'notes', line 1"):
         Journal("notes").check_writable()
     assert Path("notes").read_text() == held
 
@@ -155,7 +155,7 @@ def test_commands_refuse_before_anything_runs(
         Path(name).write_text(text)
     monkeypatch.setattr("pegbox.measure.pipeline.local.LocalMeasurer.__enter__", _nothing_runs)
     assert main(words.split()) == 2, capsys.readouterr()
-    assert re.search("one file|is there and is not|line 1: not JSON|is a Python file", capsys.readouterr().err)
+    assert re.search("the same file|exists and is not|line 1: not JSON|is a Python file", capsys.readouterr().err)
     assert {path.name: path.read_text() for path in Path().iterdir()} == held
 
 
@@ -171,7 +171,7 @@ def test_results_replace_their_own_kind_alone() -> None:
     result.plot("curve.png")
     for write, path in [(result.to_html, "curve.png"), (result.plot, "page.png")]:
         Path("page.png").write_bytes(Path("page.html").read_bytes())
-        with pytest.raises(ArgumentError, match="is there and is not a p"):
+        with pytest.raises(ArgumentError, match="exists and is not a p"):
             write(path)
 
 

@@ -3,7 +3,7 @@
 Snoek et al., "Practical Bayesian Optimization of Machine Learning Algorithms" (NeurIPS 2012); for compilers' spaces of
 mixed knobs with constraints, Hellsten et al., "BaCO: A Fast and Portable Bayesian Compiler Optimization Framework"
 (ASPLOS 2023), from which the logarithms of costs, the priors of length scales and the local candidates are taken.
-Functions of numbers have targets and a climbed acquisition of their own.
+Functions of numbers have their own targets and climb the acquisition.
 """
 
 from __future__ import annotations
@@ -47,49 +47,68 @@ from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.power_transform import standardised_powers
 
 UNTESTED = 0.2
-"""The random share of the first `num_warmup` where experience takes their place: it may be wrong here. In a space with
-choices, their neglected values serve that end better."""
+"""The random share of the first `num_warmup` trials if experience replaces them, as it may be wrong here.
+
+In a space with choices, their neglected values serve that purpose better.
+"""
 
 TUNING_STEPS = 12
-"""The number of steps on the process's parameters for each batch, which begin where the last ones ended."""
+"""The number of steps on the process's parameters for each batch, starting from the last parameters."""
 
 SMALLEST, GROWTH = 3, 4
-"""The smallest batch of programs, which are compiled side by side, and the number of measured trials for each member of
-a larger one: the first results teach most."""
+"""The smallest batch of programs, and the measured trials for each member of a larger one.
+
+Programs are compiled in parallel, but the first results teach most.
+"""
 
 KNOBS_GROWTH = 8
-"""The same number without programs: nothing waits for a batch then, so that the first ones have a single member."""
+"""The same number without programs: then batches save no time, so that the first ones have a single member."""
 
 IMPROVING = 64
-"""The number of trials until which batches are chosen by the expected improvement, as members are too few to be careful
-and bold. Later batches have members of both kinds, as all have where there is experience or a range."""
+"""The number of trials up to which the expected improvement chooses batches.
+
+They have too few members for careful and bold ones. Later batches have both kinds, as do all batches with experience or
+a range.
+"""
 
 PROGRAM_LENGTH = 1.0
-"""The prior's median of length scales where there are programs and no experience. The first trials are spread further
-by it. Searches of recorded spaces lose less speed meanwhile; those of functions without programs would lose more."""
+"""The prior's median of length scales with programs and without experience.
+
+It spreads the first trials further. Searches of recorded spaces lose less speed meanwhile; those of functions without
+programs would lose more.
+"""
 
 SHORTLIST = 1024
-"""The most candidates whose variance is computed, those with the best means: it costs as much as a hundred means."""
+"""The largest number of candidates, those with the best means, whose variance is computed; it costs a hundred means."""
 
 BEGIN = 96
-"""The number of random candidates for the first batch that experience chooses: nothing is measured until their features
-are known, and each of a convolution's hundreds of classes of programs takes some milliseconds."""
+"""The number of random candidates for experience's first batch.
+
+Measuring waits for their features, and each of a convolution's hundreds of classes of programs takes milliseconds.
+"""
 
 CLASS_KNOBS, FEWEST_CLASSES = 200, 4
-"""The default of `classes` times the knobs of the space, and its least: the features of a class take up to 20 ms in
-large spaces of sketches, where nearly each configuration is of a class of its own."""
+"""The default of `classes` times the knobs of the space, and its smallest value.
+
+The features of a class take up to 20 ms in large spaces of sketches, where nearly each configuration has its own class.
+"""
 
 CLIMBERS, STEPS = 24, 4
-"""The number of promising candidates whose neighbours are candidates, too, and the neighbours of each. They climb one
-step: the cost of features is mostly that of a call, and the next batch goes on from the results of this one."""
+"""The number of promising candidates whose neighbours are candidates, too, and the neighbours of each.
+
+They climb one step, because the cost of features is mostly that of a call, and the next batch continues from the
+results of this one.
+"""
 
 NUMBERS_ROUNDS, NUMBERS_STEPS, NUMBERS_GROWTH = 3, 6, 12
-"""The rounds of neighbours, `STEPS` and `GROWTH`, where there are ranges and no programs. The optimum is as fine as the
-numbers, so that the acquisition is climbed further, and a trial teaches where the next one belongs. A round takes about
-the same time for a few more neighbours."""
+"""The rounds of neighbours, `STEPS` and `GROWTH`, with ranges and without programs.
+
+The optimum is as fine as the numbers, so that the search climbs the acquisition further, and a trial teaches where to
+place the next one. A round takes about the same time for a few more neighbours.
+"""
 
 CAREFUL = 0.33
-"""The share of these batches, of one or two at first, that have a careful member."""
+"""The share of these batches, with one or two members at first, that have a careful one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,17 +116,16 @@ class BayesOptions:
     """The options of `bayes`.
 
     Attributes:
-        batch_size: how many configurations are proposed at a time, at most.
-        num_warmup: the number of trials at the start that are spread over the space, unless experience or `transfer`
-            takes their place.
-        candidates, relatives: how many random configurations, and how many neighbours of the best measured, a batch is
-            chosen from.
+        batch_size: the largest number of configurations in a proposal.
+        num_warmup: the number of first trials spread over the space, unless experience or `transfer` replaces them.
+        candidates, relatives: the numbers of random configurations, and of neighbours of the best measured, to choose a
+            batch from.
         boldness: the weight of the deviation against the mean.
-        classes: how many classes of programs the relatives add to a batch (see docs/features.md), and half as many each
-            the random ones and the neighbours; None: the fewer, the more knobs the space has.
-        neglected: the share of a batch with the values of choices that were tried least (see `Choices`).
+        classes: the number of classes of programs that the relatives add to a batch (see docs/features.md), with half
+            as many each for the random ones and the neighbours; None: fewer for spaces with more knobs.
+        neglected: the share of a batch with the least tried values of choices (see `Choices`).
         memory: the number of trials that the process learns from, the best and the latest.
-        use_experience: whether to use experience with the programs of other workloads.
+        use_experience: use experience with the programs of other workloads.
     """
 
     batch_size: int = 8
@@ -133,10 +151,10 @@ class BayesOptions:
 
 
 class BayesTuner(LearnedTuner):
-    """Proposes configurations that may be the fastest by a Gaussian process.
+    """A tuner that proposes configurations that may be the fastest, by a Gaussian process.
 
     `experience` with the programs of other workloads, and `transfer`, measurements of other shapes, give the process a
-    trend, which it follows as far as the trials bear it out. `program` has the features of the task's programs.
+    trend, which it follows as far as the trials confirm it. `program` has the features of the task's programs.
     """
 
     Options = BayesOptions
@@ -179,7 +197,7 @@ class BayesTuner(LearnedTuner):
         if missing <= 0 and not self._differ:
             return self.random(n)
         if not self._begun and not len(self._history) and self._table.program_columns is not None:
-            # The first one at random is measured while features are computed and the model gets ready.
+            # A first random one is measured while features are computed and the model is prepared.
             self._begun = True
             self._table.prepare()
             return self.random(1)
@@ -197,7 +215,7 @@ class BayesTuner(LearnedTuner):
         return configs
 
     def _batch(self) -> int:
-        """Return the most members of the next batch."""
+        """Return the largest size of the next batch."""
         if self._table.program_columns is not None:
             return max(SMALLEST, len(self._history) // GROWTH)
         return max(1, len(self._history) // (NUMBERS_GROWTH if self._numbers else KNOBS_GROWTH))
@@ -214,9 +232,9 @@ class BayesTuner(LearnedTuner):
         self._history.add(configs, results)
 
     def score(self, configs: Sequence[Config]) -> Floats:
-        """Return the scores of configurations, (n,), by the model that chose the last batch: the higher, the faster.
+        """Return the scores of configurations, (n,), by the model that chose the last batch; higher is faster.
 
-        Raises `ArgumentError` before the first batch that was chosen by one.
+        Raises `ArgumentError` before a model has chosen a batch.
         """
         if self._process is None or self._inputs is None:
             raise ArgumentError("bayes: no model yet; the first batch that is not random makes it")
@@ -242,7 +260,7 @@ class BayesTuner(LearnedTuner):
         return self._inputs
 
     def _spread(self, n: int) -> list[Config]:
-        """Choose `n` new configurations that say much about the others, where no trial does (see `design`)."""
+        """Choose `n` new configurations that tell most about the others beyond the known trials (see `design`)."""
         sample, visited = self.sample(), self._history.visited
         inputs = self._inputs_of(sample)
         tried = np.unique(visited.rows, axis=0)
@@ -255,7 +273,7 @@ class BayesTuner(LearnedTuner):
         """Choose at most `n` new rows; returns them and the model's scores."""
         inputs = self._inputs_of(self.sample())
         pool = self._pool
-        assert pool is not None  # it gave the sample
+        assert pool is not None  # the pool made the sample
         process = self._learned(inputs)
         found = rows = pool.around(self._history.rows, self._history.costs)
         if not len(rows):
@@ -289,7 +307,7 @@ class BayesTuner(LearnedTuner):
         return optimistic_batch(posterior, n, self._rng, boldness=self._options.boldness, careful=careful)
 
     def _learned(self, inputs: Inputs) -> GaussianProcess:
-        """Fit the process on the trials that it remembers; its parameters only when there are a tenth more."""
+        """Fit the process on the trials that it remembers, and its parameters only after a tenth more trials."""
         if self._process is None:
             noise = EXACT if self._numbers else NOISE
             self._process = GaussianProcess(inputs.groups, trends=inputs.trends, noise=noise, length=self._length)
@@ -309,11 +327,10 @@ class BayesTuner(LearnedTuner):
 def optimistic_batch(
     posterior: Posterior, n: int, rng: np.random.Generator, *, boldness: float, careful: bool = True
 ) -> Places:
-    """Choose `n` different rows, each the one of lowest `mean - b * deviation` after those before it.
+    """Choose `n` different rows, each with the lowest `mean - b * deviation` given those before it.
 
-    The first is the one that looks fastest, b = 0, if the batch is `careful`: exploring must not keep from using what
-    is known already. Each other draws its own b, exponential with mean `boldness`, so that a batch has careful and bold
-    members: Berk et al.,
+    In a `careful` batch, the first has the best mean, b = 0: exploring must not prevent the use of knowledge. Each
+    other draws its own b, exponential with mean `boldness`, so that a batch has careful and bold members: Berk et al.,
     "Randomised Gaussian Process Upper Confidence Bound for Bayesian Optimisation" (IJCAI 2020). A chosen one is
     observed at its mean before the next is chosen, which keeps a batch from crowding in one place.
     """
@@ -328,10 +345,10 @@ def optimistic_batch(
 
 
 def improving_batch(posterior: Posterior, n: int, least: float) -> Places:
-    """Choose `n` different rows, each the one that is expected to be better by most than the `least` target so far.
+    """Choose `n` different rows, each with the largest expected improvement on the `least` target so far.
 
     Jones et al., "Efficient Global Optimization of Expensive Black-Box Functions" (Journal of Global Optimization 13,
-    1998). Where batches have a single member, this explores more than the lowest mean does.
+    1998). With a single member per batch, this explores more than the lowest mean does.
     """
     chosen: list[int] = []
     for _ in range(min(n, len(posterior.mean))):

@@ -12,10 +12,10 @@ from pegbox.tuners.rows import Digits, every_row
 from pegbox.tuners.visited_set import VisitedSet
 
 Affordable: TypeAlias = Callable[[Digits, int], Digits]
-"""Selects the rows that a model can score in little time: of at most so many new classes of programs."""
+"""A function that selects rows with at most so many new classes of programs, which a model can score quickly."""
 
 BEGIN = 4
-"""The classes of programs among the first random configurations, for each one that a later batch adds."""
+"""The number of classes of programs among the first random configurations, for each one that a later batch adds."""
 
 
 def _all(rows: Digits, classes: int) -> Digits:
@@ -23,13 +23,14 @@ def _all(rows: Digits, classes: int) -> Digits:
 
 
 class CandidatePool:
-    """Random configurations that are kept from batch to batch, a part of them renewed, and relatives of the best.
+    """Random configurations, kept from batch to batch and partly renewed, and relatives of the best.
 
     There are `begin` random ones in the first batch, and twice as many from batch to batch until there are `anywhere`.
-    Keeping most of them saves computing their features again, and hardly costs variety: those that were not chosen were
-    scored by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the best.
+    Keeping most of them saves computing their features again, and hardly costs variety, because a less experienced
+    model scored those that were not chosen. Relatives are neighbours, neighbours of these, and crossings of the best.
 
-    Relatives add at most `classes` classes of programs to a batch; random configurations and neighbours half as many.
+    Relatives add at most `classes` classes of programs to a batch; random configurations and neighbours add half as
+    many.
     """
 
     def __init__(
@@ -47,15 +48,15 @@ class CandidatePool:
         self._anywhere, self._near, self._classes, self._affordable = anywhere, near, classes, affordable
         self._every_row = every_row(self._space)
         self.sample: Digits = affordable(self._space.sample(min(begin, anywhere), rng), BEGIN * classes)
-        """Some of the space at random."""
+        """A random sample of the space."""
 
     def around(self, rows: Digits, costs: Floats) -> Digits:
-        """New candidates, none of them visited, no two the same, given the measured rows and their costs."""
+        """Return distinct new candidates, given the measured rows and their costs."""
         if self._every_row is not None:
             return self._every_row[self._visited.fresh(self._every_row)]
         relatives = self._affordable(self._fresh(self._relatives(rows, costs)), self._classes)
         found = self._fresh(np.concatenate([relatives, self.sample]))
-        # Visited ones are dropped, and the oldest eighth when there are enough.
+        # Drop visited ones, and the oldest eighth if there are enough.
         wanted = min(2 * len(self.sample), self._anywhere)
         kept = self._fresh(self.sample)[: self._anywhere * 7 // 8]
         renewed = self._affordable(self._space.sample(wanted - len(kept), self._rng), self._classes // 2)
@@ -63,9 +64,10 @@ class CandidatePool:
         return found
 
     def neighbors(self, rows: Digits, *, but: Set[bytes], cross: bool = False) -> Digits:
-        """Return new candidates next to `rows` whose keys are not in `but`; none where all of the space is looked at.
+        """Return new candidates next to `rows` whose keys are not in `but`; none if the whole space is scored.
 
-        With `cross`, half of them are crossed with the rows: a step of one number at a time does not follow a valley.
+        With `cross`, half of them are crossed with the rows, because steps of one number at a time do not follow a
+        valley.
         """
         if self._every_row is not None:
             return rows[:0]

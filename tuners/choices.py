@@ -1,8 +1,8 @@
-"""The choices of a space, knobs whose values have no order, and which of their values were tried least.
+"""The choices of a space, knobs whose values have no order, and their least tried values.
 
 A model that saw a value of a choice to be slow a few times expects that of every configuration with it, and proposes no
-more of them, although the fastest may be among them: it takes values of several knobs together to see that. So for a
-share of the proposals the value comes first, the one that was tried least, and the model finds the best with it.
+more of them, although the fastest may be among them, in combination with values of other knobs. So a share of the
+proposals starts from the least tried value, and the model finds the best with it.
 
 Ru et al., "Bayesian Optimisation over Multiple Continuous and Categorical Inputs" (ICML 2020), also choose
 values without order separately from the model, by a bandit; Mouret and Clune, "Illuminating Search Spaces by Mapping
@@ -20,7 +20,7 @@ from pegbox.tuners.rows import Digits, keys_of
 
 
 class Choices:
-    """The values of the choices of a space, as far as they occur in `sample`, rows of the space at random."""
+    """The values of a space's choices that occur in `sample`, random rows of the space."""
 
     def __init__(self, space: ConfigSpace, sample: Digits) -> None:
         self._structure = space.structure
@@ -36,8 +36,8 @@ class Choices:
     def neglected(self, tried: Digits, rows: Digits, scores: Floats, n: int) -> Digits:
         """Choose at most `n` of the rows, all different and none of them among the `tried`.
 
-        Each is the best-scored one with the value that was tried least for its share of the space, once those before it
-        are tried. Scores have shape (len(rows),): the higher, the better.
+        Each is the best-scored one with the value that was tried least, relative to its share of the space, counting
+        those before it. Scores have shape (len(rows),); higher is better.
         """
         known = set(keys_of(tried))
         left = np.array([key not in known for key in keys_of(rows)], dtype=bool)
@@ -47,7 +47,7 @@ class Choices:
             there = (holds & left[:, None]).any(axis=0)
             if not there.any():
                 break
-            # One more, so that a rare value is not neglected before one trial of it was to be expected.
+            # Add one, so that a rare value counts as neglected only after one trial of it was to be expected.
             value = int(np.argmin(np.where(there, (counts + 1.0) / self._shares, np.inf)))
             place = int(np.argmax(np.where(holds[:, value] & left, scores, -np.inf)))
             chosen = np.concatenate([chosen, rows[place : place + 1]])

@@ -1,11 +1,11 @@
 """Droplet search: coordinate descent with a statistical test.
 
 Canesche, Rosário, Borin and Quintão Pereira, "The Droplet Search Algorithm for Kernel Scheduling" (ACM Transactions on
-Architecture and Code Optimization 21, 2024). Their premise is that good configurations are reached from a start by
-steps of one coordinate at a time, each of which makes the kernel faster. As in the paper, a step has to be
-significantly faster, and the search looks ahead in the direction that helped. But descents start at the
-best of a few random configurations, and where no step helps, pairs of steps are tried and then another descent begins,
-so that the search ends only when the space does.
+Architecture and Code Optimization 21, 2024). Its premise is that steps of one coordinate at a time, each of which makes
+the kernel faster, lead from a start to good configurations. As in the paper, a step must be significantly faster, and
+the search looks ahead in a successful direction. But descents start at the best of a few random configurations, and if
+no step helps, pairs of steps are tried and then another descent begins, so that the search ends only when the space is
+exhausted.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from pegbox.tuners.rows import Digits, rows_of
 from pegbox.tuners.visited_set import VisitedSet
 
 MOST = 8
-"""The most values of a knob without order that are tried in one go."""
+"""The largest number of values of a knob without order to try at once."""
 
 NEAREST = 4
-"""The number of closest values, where values have more than one coordinate (the factors of a split, say)."""
+"""The number of closest values to try if values have more than one coordinate (such as the factors of a split)."""
 
 PADDING = 16
-"""The number of neighbours that the space is asked for where it excludes most steps; some of them are the same."""
+"""The number of neighbours to request from the space if it excludes most steps; some of them are equal."""
 
 LONGEST, SHRINKING, SHORTEST = 0.125, 4.0, 1e-5
 """The first step on the line of a range, as a share of it; the factor by which it shrinks; and the shortest."""
 
 TABLE_LIMIT = 2048
-"""The most values of a knob whose distances are tabulated; for more, the space is asked for neighbours."""
+"""The largest number of a knob's values with tabulated distances; beyond it, the space provides neighbours."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A row of digits and its cost: the median, and every repeat (none of a failed trial)."""
+    """A row of digits and its cost: the median, and every repeat (none for a failed trial)."""
 
     row: Digits
     cost: float
@@ -49,19 +49,18 @@ class Measurement:
 
 
 class DropletTuner(BaseTuner):
-    """Goes down from a start, one knob at a time, as long as a step is significantly faster.
+    """A tuner that descends from a start, one knob at a time, as long as a step is significantly faster.
 
-    A descent begins at the best of `starts` random configurations, earlier trials included. Then the neighbours of its
-    place are measured: each knob a step up and a step down. It moves to the fastest of these if that is faster at the
-    level `pvalue`, by Welch's t-test on the logarithms of the repeats; without repeats, being
-    faster is enough. Up to `reach` further steps in the same direction are tried along with the next neighbours. Where
-    no neighbour is better, `plane` pairs of steps are measured, and after them the next descent begins. On the line of
-    a range steps begin long; before the next descent they shrink, as in a pattern search: Hooke and Jeeves, "Direct
-    Search" (JACM 8, 1961).
+    A descent begins at the best of `starts` random configurations, earlier trials included. Then the neighbours of the
+    place are measured: for each knob, a step up and a step down. It moves to the fastest of these if that is faster at
+    the level `pvalue`, by Welch's t-test on the logarithms of the repeats; without repeats, being faster is enough. Up
+    to `reach` further steps in the same direction are tried along with the next neighbours. If no neighbour is better,
+    `plane` pairs of steps are measured, and then the next descent begins. On the line of a range, steps begin long;
+    before the next descent they shrink, as in a pattern search: Hooke and Jeeves, "Direct Search" (JACM 8, 1961).
     """
 
     batch_size = 8
-    """A step is made as soon as one is found, so small batches waste less."""
+    """The batch size, small because a step is made as soon as one is found."""
 
     def __init__(
         self,
@@ -105,7 +104,7 @@ class DropletTuner(BaseTuner):
         ]
 
     def _move(self) -> None:
-        """Move to the fastest new trial, if it is better; the rows waiting near the old place are dropped."""
+        """Move to the fastest new trial, if it is better, and drop the rows waiting near the old place."""
         if self._centre is None:
             return
         best = min(self._arrived, key=lambda measured: measured.cost, default=self._centre)
@@ -135,7 +134,7 @@ class DropletTuner(BaseTuner):
 
 
 def faster(one: Measurement, other: Measurement, pvalue: float) -> bool:
-    """Decide if `one` is faster than `other`, and with repeats of both: whether that is unlikely to be chance."""
+    """Decide if `one` is faster than `other`; with repeats of both, the difference must be significant."""
     if not one.cost < other.cost:
         return False
     if min(len(one.repeats), len(other.repeats)) < 2:
@@ -159,9 +158,9 @@ class Steps:
     """The neighbours of a configuration in a space.
 
     A knob whose values are numbers has two: up and down; in a range they are a share of its line away, which `shrink`
-    shortens. One whose values have several coordinates has the closest,
-    and one without order all of its values. Rows that the space excludes are left out; where that is most of them, as
-    in a space that is a list of recorded trials, neighbours that the space itself knows are added.
+    shortens. A knob whose values have several coordinates has the closest ones, and one without order has all its
+    values. Rows that the space excludes are left out; if that is most of them, as in a list of recorded trials, the
+    space's own neighbours are added.
     """
 
     def __init__(self, space: ConfigSpace) -> None:
@@ -175,7 +174,7 @@ class Steps:
                 self._orders[column] = order, np.argsort(order).astype(np.int64)
 
     def shrink(self) -> bool:
-        """Shorten the steps on lines; false where they were the shortest, and begin long again."""
+        """Shorten the steps on lines; if they were the shortest, make them long again and return False."""
         self._step /= SHRINKING
         if self._lines and self._step >= SHORTEST:
             return True
@@ -183,12 +182,12 @@ class Steps:
         return False
 
     def line(self, row: Digits, rng: np.random.Generator) -> Digits:
-        """Valid configurations one step of one knob away from `row` (knobs,), in random order."""
+        """Return the valid configurations one step of one knob away from `row` (knobs,), in random order."""
         moved = [_with(row, column, digit) for column in range(len(row)) for digit in self._next(row, column, rng)]
         return self._usable(row, moved, rng, hops=1)
 
     def plane(self, row: Digits, n: int, rng: np.random.Generator) -> Digits:
-        """About `n` valid configurations that are a step of each of two knobs away, chosen at random."""
+        """Choose about `n` random valid configurations one step of each of two knobs away."""
         steps = [(column, digit) for column in range(len(row)) for digit in self._next(row, column, rng)]
         moved: list[Digits] = []
         for _ in range(2 * n if steps else 0):
@@ -198,7 +197,7 @@ class Steps:
         return self._usable(row, moved, rng, hops=2)[:n]
 
     def ahead(self, before: Digits, now: Digits, reach: int) -> Digits:
-        """Valid configurations up to `reach` steps further in the direction from `before` to `now`."""
+        """Return the valid configurations up to `reach` steps further in the direction from `before` to `now`."""
         found: list[Digits] = []
         for count in range(1, reach + 1):
             row = now.copy()
@@ -214,7 +213,7 @@ class Steps:
         return self._valid(now, found)
 
     def _next(self, row: Digits, column: int, rng: np.random.Generator) -> list[int]:
-        """Digits one step away from that of a knob; none if the knob does not exist."""
+        """Return the digits one step away from a knob's; none if the knob does not exist."""
         structure, digit = self._space.structure, int(row[column])
         length = structure.lengths[column]
         if length < 2 or not structure.active(row.reshape(1, -1))[0, column]:

@@ -2,7 +2,8 @@
 
 Zheng et al., "Ansor: Generating High-Performance Tensor Programs for Deep Learning" (OSDI 2020), section 5.1: a
 population of random configurations and of the best measured ones evolves for some generations by mutation and
-crossover, with the scores of the model as fitness. A batch takes the best of all that was scored, and a random share.
+crossover, with the scores of the model as fitness. A batch takes the best of all scored configurations, and a random
+share.
 """
 
 from __future__ import annotations
@@ -19,25 +20,27 @@ from pegbox.tuners.plan_tuner import PlanOptions, PlanTuner, Score
 from pegbox.tuners.rows import Digits, Places
 
 KEPT = 0.75
-"""The share of a first generation's random members that the next plan's begins with, too, the newest: their features
-are known already, and random programs' cost the most, because each may be of a kind of its own."""
+"""The share of a first generation's random members, the newest, that the next plan reuses.
+
+Their features are known, and those of random programs cost most, since each may have its own class.
+"""
 
 NEAR = 0.75
 """The share of mutations of a number that are steps on its line."""
 
 MANY = 1024
-"""A range of more values than this is mutated no more often."""
+"""The number of values beyond which a range is not mutated more often."""
 
 TRIES = 8
-"""The number of draws after a mutation that the space excludes, before the space is asked for any neighbour."""
+"""The number of draws after a mutation that the space excludes, before the space provides a neighbour."""
 
 
 class Mutation:
-    """Mutates rows of digits: of each one knob that exists, the more values it has, the more often.
+    """A mutation of rows of digits: in each, one existing knob changes, with a probability that grows with its number
+    of values.
 
     A split moves a factor (`factor_moves`), a number of a range mostly moves on its line, and every other knob takes
-    another of its values. The knobs that come to exist
-    by that get random values.
+    another value. Knobs that begin to exist get random values.
     """
 
     def __init__(self, space: ConfigSpace) -> None:
@@ -64,7 +67,7 @@ class Mutation:
 
     def _moved(self, rows: Digits, rng: np.random.Generator) -> Digits:
         weights = np.where(self._space.structure.active(rows), self._weights, 0.0)
-        # The first of exponential waiting times, at rates that are the weights, comes with their probabilities.
+        # Of exponential waiting times with the weights as rates, each is the first with its weight's probability.
         with np.errstate(divide="ignore"):
             chosen = (rng.exponential(size=rows.shape) / weights).argmin(axis=1)
         moved = rows.copy()
@@ -74,7 +77,7 @@ class Mutation:
         return revive(self._space.structure, rows, moved, rng)
 
     def _step(self, column: int, digits: Digits, rng: np.random.Generator) -> Digits:
-        """Another digit of the knob for each."""
+        """Choose another digit of the knob for each row."""
         knob = self._space.structure.knobs[column]
         others = rng.integers(0, len(knob) - 1, len(digits), dtype=np.int64)
         others += others >= digits
@@ -90,10 +93,10 @@ class Mutation:
 
 
 def factor_moves(knob: SplitKnob, digit: int) -> list[int]:
-    """Return the digits of the splits that are made of this one by moving one factor from a level to another.
+    """Return the digits of the splits made from this one by moving one factor from a level to another.
 
-    A move keeps the product of the extents, so that the tiles of the other levels change as little as can be. The
-    extent of the outermost level is rounded up where the split does not divide; it gives its divisors, and powers of
+    A move keeps the product of the extents, so that the tiles of the other levels change as little as possible. The
+    extent of the outermost level is rounded up if the split does not divide; it gives away its divisors, and powers of
     two.
     """
     inner = knob.entities[digit].sizes[1:]
@@ -123,7 +126,7 @@ class Evolution:
         self._mutated = Mutation(space)
 
     def maximise(self, score: Score, rows: Digits, rng: np.random.Generator) -> tuple[Digits, Floats]:
-        """Return all scored rows, (n, knobs), those of the first generation `rows` included, and their scores."""
+        """Return all scored rows, (n, knobs), including the first generation `rows`, and their scores."""
         scores = score(rows)
         seen_rows, seen_scores = [rows], [scores]
         for _ in range(self._generations):
@@ -141,8 +144,8 @@ class Evolution:
 def selected(scores: Floats, n: int, rng: np.random.Generator) -> Places:
     """Draw `n` parents, each with probability proportional to the exponential of its standardised score.
 
-    Boltzmann selection (de la Maza and Tidor, "An Analysis of Selection Procedures", ICGA 1993): it has a meaning
-    whatever numbers a cost model gives.
+    Boltzmann selection (de la Maza and Tidor, "An Analysis of Selection Procedures", ICGA 1993): it works for any scale
+    of scores.
     """
     fitness = np.exp((scores - scores.max()) / (scores.std() or 1.0))
     chosen: Places = rng.choice(len(scores), n, p=fitness / fitness.sum()).astype(np.intp)
@@ -151,14 +154,14 @@ def selected(scores: Floats, n: int, rng: np.random.Generator) -> Places:
 
 @dataclass(frozen=True, kw_only=True)
 class EvolutionOptions(PlanOptions):
-    """The options of `evolution`: those of a plan, with defaults of its own, and these.
+    """The options of `evolution`: those of a plan, with other defaults, and these.
 
     Attributes:
         population: the number of members of a generation.
         generations: the number of generations after the first.
         mutation: the probability with which a member is a mutant of one parent rather than a child of two.
-        measured: the share of the first generation that is the best measured; the others are random, and most of them
-            stay from plan to plan.
+        measured: the share of the best measured in the first generation; the others are random, and most of them stay
+            from plan to plan.
     """
 
     num_warmup: int = 16
@@ -178,7 +181,7 @@ class EvolutionOptions(PlanOptions):
 
 
 class EvolutionTuner(PlanTuner):
-    """Proposes configurations that a cost model expects to be fast, found by evolution on the model's scores."""
+    """A tuner that proposes configurations that a cost model expects to be fast, found by evolution on its scores."""
 
     Options = EvolutionOptions
     _options: EvolutionOptions

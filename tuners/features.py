@@ -1,7 +1,7 @@
-"""The features that a cost model learns from: those of the knobs, of the program, or both.
+"""The features for a cost model: those of the knobs, of the program, or both.
 
 Features of programs cost far more to compute than knobs to encode, and are cheapest for many rows at once. So they are
-remembered, and asked for in batches.
+cached, and computed in batches.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pegbox.tuners.rows import Digits, Places, keys_of
 
 KINDS = ("both", "knobs", "program")
 REMEMBERED = 1 << 16
-"""Rows that are remembered; when there are more, `trim` forgets them all, and those still needed are computed again."""
+"""The largest number of cached rows; beyond it, `trim` drops them all, and those still needed are computed again."""
 
 
 class FeatureTable:
     """Features of rows of digits, each row computed once.
 
-    `kind` is "knobs" (the space's own encoding), "program" (what `program` gives), or "both": the knobs, then the
-    program; without a `program` that is the knobs alone. `priors` of the program's features are columns at the end,
-    where there are such features.
+    `kind` is "knobs" (the space's own encoding), "program" (the features from `program`), or "both": the knobs, then
+    the program; without a `program`, only the knobs. With features of the program, `priors` on them are columns at the
+    end.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class FeatureTable:
         self._within_known = getattr(program, "within_known", None) if self.program_columns is not None else None
         self._priors = tuple(priors) if self.program_columns is not None else ()
         self.prior_columns = slice(width, width + len(self._priors))
-        """The columns of the priors: standardised scores, the higher, the faster."""
+        """The columns of the priors: standardised scores; higher is faster."""
         width += len(self._priors)
         self._places: dict[bytes, int] = {}
         self._features: Features = np.empty((0, width), dtype=np.float32)
@@ -70,7 +70,7 @@ class FeatureTable:
                 prior.prepare()
 
     def wait(self) -> None:
-        """Return when the priors are fitted."""
+        """Wait until the priors are fitted."""
         for prior in self._priors:
             if isinstance(prior, Experience):
                 prior.wait()
@@ -79,23 +79,23 @@ class FeatureTable:
         return len(self._places)
 
     def __call__(self, rows: Digits) -> Features:
-        """Features of shape (n, d)."""
+        """Compute features of shape (n, d)."""
         return self.at(self.places(rows))
 
     def affordable(self, rows: Digits, classes: int) -> Digits:
-        """Select the rows whose features cost little: those of classes of programs that are known, and of a few others.
+        """Select the rows whose features cost little: those of known classes of programs, and of a few others.
 
-        All rows where there are no features of programs, or where their source does not know classes.
+        All rows are selected without features of programs, or if their source has no classes.
         """
         return rows if self._within_known is None else rows[self._within_known(rows, more=classes)]
 
     def at(self, places: Places) -> Features:
-        """Features of the rows at some places."""
+        """Return the features of the rows at some places."""
         taken: Features = self._features[places]
         return taken
 
     def places(self, rows: Digits) -> Places:
-        """Find the places of the rows in the table; new rows are computed together and enter it."""
+        """Find the places of the rows in the table; compute new rows together and add them."""
         keys = keys_of(rows)
         fresh: dict[bytes, int] = {}
         for number, key in enumerate(keys):
@@ -108,7 +108,7 @@ class FeatureTable:
         return np.array([self._places[key] for key in keys], dtype=np.intp)
 
     def trim(self) -> None:
-        """Forget everything if that has become too much; places given before mean nothing afterwards."""
+        """Clear the table if it has become too large; earlier places are then invalid."""
         if len(self) > REMEMBERED:
             self._places.clear()
 

@@ -2,7 +2,8 @@
 
 Goldberg and Deb, "A Comparative Analysis of Selection Schemes Used in Genetic Algorithms" (1991), for tournaments;
 Syswerda, "Uniform Crossover in Genetic Algorithms" (ICGA 1989); Real et al., "Regularized Evolution for Image
-Classifier Architecture Search" (AAAI 2019), for letting the old die however good they were, but for a small elite here.
+Classifier Architecture Search" (AAAI 2019), for letting old members die regardless of their quality, except a small
+elite here.
 """
 
 from __future__ import annotations
@@ -21,20 +22,23 @@ from pegbox.tuners.rows import Digits, Places, rows_of
 from pegbox.tuners.visited_set import VisitedSet
 
 BREEDING_ROUNDS = 8
-"""The number of rounds that replace known children by new ones, before random ones take their places."""
+"""The number of rounds that replace known children by new ones, before random ones are used."""
 
 
 class GATuner(BaseTuner):
-    """Breeds new configurations from the fastest of the recent ones.
+    """A tuner that breeds new configurations from the fastest of the recent ones.
 
-    `population` is how many measured configurations may become parents: the `elite` best of all (half the population
-    by default), and the most recent. Each parent wins a tournament of `tournament`; a child is crossed from two
-    parents with probability `crossover` and moved to a neighbour, once or more, with probability `mutation`.
+    `population` is the number of measured configurations that may become parents: the `elite` best of all (half the
+    population by default), and the most recent. Each parent wins a tournament among `tournament` members; a child is
+    crossed from two parents with probability `crossover` and moved to a neighbour, once or more, with probability
+    `mutation`.
     """
 
     batch_size = 8
-    """The default size of a batch. Children are bred from known trials: the later ones of a larger batch would not
-    profit from the first."""
+    """The default size of a batch.
+
+    Children are bred from known trials, so the later ones of a larger batch would not profit from the first.
+    """
 
     def __init__(
         self,
@@ -77,7 +81,7 @@ class GATuner(BaseTuner):
         self._elite = sorted([*self._elite, *alive], key=lambda item: item[0])[: self._elite_size]
 
     def _parents(self) -> list[tuple[float, Config]]:
-        """Return the elite and the most recent that ran; a failed trial has nothing to pass on."""
+        """Return the elite and the most recent that ran; failed trials are never parents."""
         room = self._population - len(self._elite)
         recent = [item for item in list(self._recent)[-room:] if np.isfinite(item[0])] if room else []
         return list({config: (cost, config) for cost, config in [*self._elite, *recent]}.values())
@@ -90,7 +94,7 @@ class GATuner(BaseTuner):
             mothers, fathers = rows[self._select(n, costs)], rows[self._select(n, costs)]
             crossed = self._rng.random(n) < self._crossover
             children = np.where(crossed[:, None], self._space.crossover(mothers, fathers, self._rng), mothers)
-            # A child that was not crossed is its mother, which was measured already: it always mutates.
+            # A child that was not crossed equals its mother, which was measured already, so it always mutates.
             mutated = (self._rng.random(n) < self._mutation) | ~crossed
             while mutated.any():
                 children = np.where(mutated[:, None], self._space.neighbors(children, self._rng), children)

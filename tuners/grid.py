@@ -1,6 +1,6 @@
 """Grid search: every configuration in the order of its index. For small spaces and for debugging templates.
 
-In ranges it takes the ends and the middle first, then finer and finer grids.
+In ranges, it takes the ends and the middle first, then finer and finer grids.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pegbox.tuners.visited_set import VisitedSet
 
 
 class GridTuner(BaseTuner):
-    """Walks the valid configurations in index order, lazily, without those that were measured.
+    """A tuner that walks the unmeasured valid configurations in index order, lazily.
 
-    Where there are ranges, the first walk is over three numbers of each, and each next one over about twice as many.
-    `seed` has no effect: there is nothing random here. `range_idx`, (first, last), walks those indices only.
+    With ranges, the first walk covers three numbers of each, and each next one about twice as many. `seed` has no
+    effect, as nothing is random here. `range_idx`, (first, last), restricts the walk to those indices.
 
     Raises:
         ArgumentError: `range_idx` is not an interval of the space's indices.
@@ -36,7 +36,7 @@ class GridTuner(BaseTuner):
 
 
 def grids(space: ConfigSpace) -> Iterator[Config]:
-    """Yield the valid configurations, grid after finer grid, the last with all; those of a coarser grid come again."""
+    """Yield the valid configurations in ever finer grids, the last with all; those of coarser grids are repeated."""
     longest = max((len(line) for line in space.structure.lines if line is not None), default=1)
     points = 3
     while points < longest:

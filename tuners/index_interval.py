@@ -1,4 +1,4 @@
-"""An interval of the indices of a space, for tuners that search a part of it only (AutoTVM's `range_idx`)."""
+"""An interval of a space's indices, for tuners that search only a part of it (AutoTVM's `range_idx`)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _WANTED = "the first and the last index, both included, as (100, 199), or the te
 
 
 def index_range(space: ConfigSpace, given: str | Bounds) -> range:
-    """Return the indices from the first to the last of `given`, both included.
+    """Return the indices from the first to the last of `given`, inclusive.
 
     Raises:
-        ArgumentError: not two integers in order, or the space has no such index.
+        ArgumentError: `given` is not two integers in order, or the space has no such index.
     """
     parts = given.split("-") if isinstance(given, str) else given
     try:
@@ -32,7 +32,7 @@ def index_range(space: ConfigSpace, given: str | Bounds) -> range:
 
 
 def configs_in(space: ConfigSpace, indices: Iterator[int]) -> Iterator[Config]:
-    """Yield the valid configurations of indices, in their order; one that has another index is left out."""
+    """Yield the valid configurations of indices, in order, without those whose canonical index differs."""
     for index in indices:
         config = space.get(index)
         if config.index == index and not space.violated(config):
@@ -40,7 +40,7 @@ def configs_in(space: ConfigSpace, indices: Iterator[int]) -> Iterator[Config]:
 
 
 def shuffled(indices: range, rng: np.random.Generator) -> Iterator[int]:
-    """Yield every index once, in random order: Fisher and Yates' shuffle, kept as its exchanges, without a list."""
+    """Yield every index once, in random order, by Fisher and Yates' shuffle, which keeps only its swaps, no list."""
     moved: dict[int, int] = {}
     for left in range(len(indices), 0, -1):
         place = int(rng.integers(left))

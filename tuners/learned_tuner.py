@@ -44,11 +44,11 @@ class LearnedTuner(BaseTuner, ABC):
     def begin(
         self, seed: int, program: FeatureSource | None, transfer: Sequence[Transfer], experience: Prior | None
     ) -> None:
-        """Set `batch_size` and `experienced`, and make the model; runs once, before the first `ask`."""
+        """Set `batch_size` and `experienced`, and make the model; called once, before the first `ask`."""
 
     @abstractmethod
     def sample(self) -> Digits:
-        """Random rows of the space, which show how often a value of a choice occurs."""
+        """Draw random rows of the space, which show how often a value of a choice occurs."""
 
     def model_report(self) -> ModelReport | None:
         """Compare the model's scores with the costs measured afterwards; None before the first scores."""
@@ -59,7 +59,7 @@ class LearnedTuner(BaseTuner, ABC):
         return self._history.visited.configs(self._history.visited.sample(n, self._rng))
 
     def with_neglected(self, chosen: Digits, rows: Digits, scores: Floats, n: int) -> Digits:
-        """Add to the chosen rows at most `n` others with values of choices that were tried least (see `Choices`)."""
+        """Add to the chosen rows at most `n` others with the least tried values of choices (see `Choices`)."""
         if self._choices is None:
             self._choices = Choices(self._space, self.sample())
         tried = np.concatenate([self._history.visited.rows, chosen])

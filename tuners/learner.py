@@ -24,12 +24,12 @@ from pegbox.tuners.rows import Digits
 
 
 class Learner:
-    """Scores configurations; the higher, the faster.
+    """A learner scores configurations; higher is faster.
 
-    `model` is the name of a cost model with its options, or one already made. With `transfer`, a second one is fitted
-    on those measurements; where there is none, the priors in the table take its place. Their scores are all there is
-    until `fit` is called. After that they count as much as `weight` trials of one's own would if they ranked the trials
-    that there are without fault, less where they do not, and nothing where they say no more than chance.
+    `model` is the name of a cost model with its options, or a cost model. With `transfer`, a second one is fitted on
+    those measurements; without, the priors in the table replace it. Only their scores exist until `fit` is called.
+    After that, they have the weight of `weight` own trials if they rank the known trials perfectly, less if they do
+    not, and none if they are no better than chance.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class Learner:
             self._prior = lambda features: features[:, priors].mean(axis=1, dtype=np.float64)
         self._model = make_cost_model(model, seed=seed, options=options)
         self.fitted = False
-        """True once it has learned from trials of its own."""
+        """True once it has learned from its own trials."""
         self._scale = 1.0
         self._share = 1.0
         self._scores: Floats = np.empty(0)
 
     @property
     def ready(self) -> bool:
-        """True once there is something to score with."""
+        """True once it can compute scores."""
         return self._prior is not None or self.fitted
 
     def fit(self, rows: Digits, costs: Floats) -> None:
@@ -77,7 +77,7 @@ class Learner:
             self._share = trust / (trust + len(rows))
 
     def score(self, rows: Digits) -> Floats:
-        """Scores of shape (n,). Those of rows that were asked for since the last fit are remembered."""
+        """Compute scores of shape (n,). Scores since the last fit are cached."""
         places = self._table.places(rows)
         if len(self._scores) < len(self._table):
             unknown = np.full(2 * len(self._table) - len(self._scores), np.nan)
@@ -95,7 +95,7 @@ class Learner:
 
 
 def agreement(scores: Floats, costs: Floats) -> float:
-    """Measure how well the scores order the costs: from 0, no better than chance, to 1."""
+    """Measure the agreement of the scores with the order of the costs: from 0, no better than chance, to 1."""
     right, pairs = pairs_in_order(scores, costs)
     return max(0.0, 2.0 * right / pairs - 1.0) if pairs else 0.0
 
@@ -103,7 +103,7 @@ def agreement(scores: Floats, costs: Floats) -> float:
 def experience_of(transfer: Sequence[Transfer], model: str | CostModel, table: FeatureTable) -> Experience:
     """Predict the costs of the programs in `table` from measurements of other shapes.
 
-    Raises `ArgumentError` where these are not of programs, or not the features that were measured.
+    Raises `ArgumentError` if the table has no features of programs, or other ones than the measurements.
     """
     columns, names = table.program_columns, ", ".join(source.name for source in transfer)
     if columns is None:

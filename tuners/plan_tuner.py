@@ -1,7 +1,7 @@
 """`PlanTuner`: plans of batches by a learned cost model, the base of `xgb` and `evolution`.
 
 Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), adapted to short runs: the model is fitted anew
-after every small plan. How the configurations that it likes are found is left to the tuners.
+after every small plan. The tuners decide how to find configurations that the model likes.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from pegbox.tuners.learner import Learner
 from pegbox.tuners.rows import Digits, Places, every_row, rows_of
 
 Score: TypeAlias = Callable[[Digits], Floats]
-"""Scores of rows of digits, shape (n,): the higher, the better."""
+"""A function that scores rows of digits, shape (n,); higher is better."""
 
 SHORTLIST = 8
-"""The batch is picked from this many times as many of the best-scored candidates."""
+"""The number of best-scored candidates for each member of a batch."""
 
 GROWTH = 4
-"""The number of measured trials for each member of a plan larger than `plan_size`: the first results teach most."""
+"""The number of measured trials for each member of a plan larger than `plan_size`, as the first results teach most."""
 
 UNTESTED = 0.33
-"""The random share of plans that are made on the word of other shapes alone."""
+"""The random share of plans that rely only on other shapes."""
 
 PARTS = 16
-"""The parts of a line whose values count as alike where those of a plan should differ."""
+"""The number of parts of a line; values in one part count as alike for the diversity of a plan."""
 
 SAMPLE = 256
 """The number of random configurations of a large space that show how often a value of a choice occurs."""
@@ -46,16 +46,17 @@ class PlanOptions:
     """The options of all tuners that plan by a cost model.
 
     Attributes:
-        plan_size: how many configurations are planned each time the model is fitted. Where more are asked for, a plan
-            has up to a quarter as many as were measured.
+        plan_size: the number of configurations to plan each time the model is fitted. If more are requested, a plan has
+            up to a quarter as many as were measured.
         num_warmup: the number of random trials before the first plan.
         cost_model: a name with options ("xgboost:rounds=100;max_depth=6"), or an object with fit and predict.
         features: the model's inputs: "knobs", "program", or "both".
         epsilon: the share of a plan that is random.
-        neglected: the share of a plan with the values of choices that were tried least (see `Choices`).
-        diversity: the weight of the differences among the rest of a plan.
+        neglected: the share of a plan with the least tried values of choices (see `Choices`).
+        diversity: the weight of differences among the rest of a plan.
         transfer_weight: the number of trials for which measurements of other shapes (`transfer`) count.
-        use_experience: whether programs of other workloads (`experience`) are a feature, where `transfer` is empty.
+        use_experience: use experience with other workloads' programs (`experience`) as a feature, if `transfer` is
+            empty.
     """
 
     plan_size: int = 12
@@ -78,12 +79,12 @@ class PlanOptions:
 
     @property
     def model_options(self) -> dict[str, object]:
-        """The options that are handed on to the cost model."""
+        """The options to pass to the cost model."""
         return {}
 
 
 class PlanTuner(LearnedTuner):
-    """Proposes configurations that a cost model expects to be fast; a tuner adds `search`, which finds them."""
+    """A base of tuners that propose the configurations that a cost model likes; subclasses add `search`."""
 
     Options: ClassVar[type[PlanOptions]] = PlanOptions
 
@@ -111,7 +112,7 @@ class PlanTuner(LearnedTuner):
 
     @abstractmethod
     def search(self) -> tuple[Digits, Floats]:
-        """Rows that the model likes and their scores, in any order; they may repeat, and may be visited already."""
+        """Find rows that the model likes, and their scores, in any order; they may repeat, or be visited."""
 
     @property
     def activity(self) -> str:
@@ -126,26 +127,26 @@ class PlanTuner(LearnedTuner):
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
         self._history.add(configs, results)
-        # A planned configuration that others measured in the meantime is no longer new.
+        # A planned configuration may have been reported meanwhile, and is then no longer new.
         measured = set(configs)
         self._plan = [config for config in self._plan if config not in measured]
 
     def score(self, configs: Sequence[Config]) -> Floats:
-        """Return the scores of configurations, (n,), by the model that made the last plan: the higher, the faster.
+        """Return the scores of configurations, (n,), by the model that made the last plan; higher is faster.
 
         Raises `ArgumentError` before there is one.
         """
         return self._learner.score(rows_of(configs))
 
     def best_measured(self, n: int) -> Digits:
-        """Give at most `n` of the rows that ran, the fastest first."""
+        """Return at most `n` of the rows that ran, fastest first."""
         order = np.argsort(self._history.costs, kind="stable")[:n]
         best: Digits = self._history.rows[order[np.isfinite(self._history.costs[order])]]
         return best
 
     def _make_plan(self, n: int) -> list[Config]:
         missing = self._options.num_warmup - len(self._history)
-        # Where nothing ran so far, a model could only learn that everything fails alike.
+        # If nothing has run so far, a model could only learn that everything fails.
         if missing <= 0 and np.isfinite(self._history.costs).any():
             self._learner.fit(self._history.rows, self._history.costs)
         elif not self._learner.ready:
@@ -159,9 +160,9 @@ class PlanTuner(LearnedTuner):
         return plan
 
     def _planned(self, n: int) -> Digits:
-        """Return the best by the model's scores, with a share of values that it saw little of, and a random one."""
+        """Return the best by the model's scores, with a share of rarely tried values, and a random share."""
         rows, scores = (self._all, self._learner.score(self._all)) if self._all is not None else self.search()
-        # Lessons of other shapes may be wrong here, and a model needs to see bad configurations, too.
+        # Experience from other shapes may be wrong here, and a model also needs bad configurations.
         epsilon = self._options.epsilon if self._learner.fitted else max(self._options.epsilon, UNTESTED)
         planned = n - int(self._rng.binomial(n, epsilon))
         seldom = int(self._rng.binomial(planned, self._neglected)) if self._neglected and self._learner.fitted else 0
@@ -175,7 +176,7 @@ class PlanTuner(LearnedTuner):
         return self._history.visited.filled(chosen, n, self._rng)
 
     def _in_parts(self, rows: Digits) -> Digits:
-        """Return the rows with the number of the part of its line for each value of a range."""
+        """Replace each value of a range in the rows by the number of its part of the line."""
         parts: Digits = rows.copy()
         for column, line in enumerate(self._space.structure.lines):
             if line is not None:
@@ -187,12 +188,12 @@ class PlanTuner(LearnedTuner):
 
 
 def pick_diverse(rows: Digits, scores: Floats, n: int, *, weight: float) -> Places:
-    """Indices of `n` rows that are good and differ, the first the best.
+    """Choose the indices of `n` good and diverse rows, the best first.
 
     A batch of near duplicates teaches a model little more than one of them. So this maximises the sum of scores plus
     `weight` times the number of distinct knob values covered, greedily, which is within 1 - 1/e of the best because the
     objective is submodular: Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), section 5. Scores are
-    taken relative to the spread of `scores`; covering a new value of every knob counts as much as that whole spread.
+    relative to the spread of `scores`; covering a new value of every knob counts as much as that whole spread.
     """
     spread = float(np.ptp(scores)) if len(scores) else 0.0
     gains = (scores - scores.min(initial=np.inf)) / spread if spread > 0 else np.zeros(len(scores))

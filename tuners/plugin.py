@@ -1,4 +1,4 @@
-"""The built-in tuners, cost models and allocations, by name; each is imported when it is first asked for."""
+"""The built-in tuners, cost models and allocations, by name; each is imported on first use."""
 
 from __future__ import annotations
 

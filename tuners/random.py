@@ -1,4 +1,4 @@
-"""Random search: the baseline that every other tuner has to beat.
+"""Random search: the baseline that every other tuner must beat.
 
 Bergstra and Bengio, "Random Search for Hyper-Parameter Optimization", JMLR 13 (2012).
 """
@@ -17,9 +17,9 @@ from pegbox.tuners.visited_set import VisitedSet
 
 
 class RandomTuner(BaseTuner):
-    """Proposes configurations uniformly at random, without repetition.
+    """A tuner that proposes configurations uniformly at random, without repetition.
 
-    `range_idx`, (first, last), draws from those indices only.
+    `range_idx`, (first, last), restricts it to those indices.
 
     Raises:
         ArgumentError: `range_idx` is not an interval of the space's indices.

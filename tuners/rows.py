@@ -1,4 +1,4 @@
-"""Configurations as rows of digits, for array operations of tuners."""
+"""Configurations as rows of digits, for tuners' array operations."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Places: TypeAlias = npt.NDArray[np.intp]
 """Indices of rows."""
 
 WHOLE = 8192
-"""The most configurations of a space that is scored whole: a search would look at as many, and miss some."""
+"""The largest number of configurations to score the whole space: a search would examine as many, and miss some."""
 
 
 def rows_of(configs: Sequence[Config]) -> Digits:
-    """Configurations as rows of digits, shape (n, knobs)."""
+    """Return configurations as rows of digits, shape (n, knobs)."""
     return np.array([config.digits for config in configs], dtype=np.int64)
 
 
 def keys_of(rows: Digits) -> list[bytes]:
-    """Return one hashable key for each row: equal where the rows are."""
+    """Return one hashable key for each row; keys are equal if the rows are."""
     raw = np.ascontiguousarray(rows).tobytes()
     width = rows.shape[1] * rows.itemsize
     return [raw[start : start + width] for start in range(0, len(raw), width)] if width else [b""] * len(rows)

@@ -1,4 +1,4 @@
-"""The trials that a tuner with a model has learned of."""
+"""The trials known to a tuner with a model."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pegbox.tuners.rows import Digits, rows_of
 from pegbox.tuners.visited_set import VisitedSet
 
 OPEN = 2
-"""The number of states of a model whose trials may still come: a tuner may be asked while a batch is on its way."""
+"""The number of states of a model whose trials may still come: a tuner may be asked while a batch is in progress."""
 
 
 @dataclass
 class _State:
-    """The scores that one state of a model gave, and the measurements of these configurations."""
+    """The scores of one state of a model, and the measurements of these configurations."""
 
     expected: dict[Config, float]
     scores: list[float] = field(default_factory=list)
@@ -28,21 +28,21 @@ class _State:
 
 
 class PredictionLog:
-    """The scores of configurations before they are measured and their costs, for each state of the model."""
+    """The scores of configurations before their measurement and their costs, for each state of the model."""
 
     def __init__(self) -> None:
         self._judge = ModelJudge()
         self._states: list[_State] = []
 
     def expect(self, configs: Sequence[Config], scores: Floats) -> None:
-        """Note the scores of a new state of the model (the higher, the faster), and close its oldest state."""
+        """Note the scores of a new state of the model (higher is faster), and close its oldest state."""
         self._states.append(_State(dict(zip(configs, scores.tolist(), strict=True))))
         for state in self._states[:-OPEN]:
             _add(self._judge, state)
         self._states = self._states[-OPEN:]
 
     def learn(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        """Note the costs of configurations that were scored; others are passed over."""
+        """Note the costs of scored configurations; skip others."""
         for config, result in zip(configs, results, strict=True):
             for state in self._states:
                 score = state.expected.pop(config, None)
@@ -51,7 +51,7 @@ class PredictionLog:
                     state.costs.append(result.cost)
 
     def report(self) -> ModelReport | None:
-        """None while nothing that was scored has been measured."""
+        """Report on the predictions; None if no scored configuration has been measured yet."""
         judge = copy.copy(self._judge)
         for state in self._states:
             _add(judge, state)
@@ -64,7 +64,7 @@ def _add(judge: ModelJudge, state: _State) -> None:
 
 
 class TrialHistory:
-    """The `rows` (n, knobs) that were measured and their `costs` (n,), in the order in which they came.
+    """The measured `rows` (n, knobs) and their `costs` (n,), in order of arrival.
 
     `visited` holds them and the proposals; `predictions` compares them with the model's scores.
     """
@@ -79,7 +79,7 @@ class TrialHistory:
         return len(self.rows)
 
     def add(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        """Take in results, in the order of `configs`."""
+        """Add results, in the order of `configs`."""
         if not configs:
             return
         rows = rows_of(configs)

@@ -1,4 +1,4 @@
-"""The set of configurations that were proposed or measured, so that none comes twice.
+"""The set of proposed or measured configurations, so that none comes twice.
 
 Rows of digits are compared as bytes: a space may have more points than a 64-bit index can number.
 """
@@ -29,7 +29,7 @@ class VisitedSet:
 
     @property
     def rows(self) -> Digits:
-        """All of them in no particular order, shape (len(self), knobs)."""
+        """All visited rows in no particular order, shape (len(self), knobs)."""
         joined = b"".join(self._keys)
         return np.frombuffer(joined, dtype=np.int64).reshape(len(self), len(self.space.knobs))
 
@@ -43,7 +43,7 @@ class VisitedSet:
             self.add(rows_of(configs))
 
     def fresh(self, rows: Digits, *, limit: int | None = None, but: Set[bytes] = frozenset()) -> Places:
-        """Return the places of the rows that are new, each once, in their order; at most `limit` of them.
+        """Return the places of new rows, each once, in order; at most `limit` of them.
 
         Rows with keys in `but` are not new.
         """
@@ -58,10 +58,10 @@ class VisitedSet:
         return np.array(places, dtype=np.intp)
 
     def sample(self, n: int, rng: np.random.Generator) -> Digits:
-        """`n` random new rows; fewer only when the space has no more.
+        """Draw `n` random new rows; fewer only if the space has no more.
 
-        A few spare rows nearly always do. In a space that is nearly used up, sampling as many distinct rows as are
-        visited and `n` more must contain `n` new ones, if there are any: no loop, and no hanging.
+        A few spare rows nearly always suffice. In a nearly exhausted space, a sample of `n` more distinct rows than are
+        visited must contain `n` new ones, if they exist, so that there is no endless loop.
         """
         rows = self.space.sample(2 * n + 8, rng)
         places = self.fresh(rows, limit=n)
@@ -71,11 +71,11 @@ class VisitedSet:
         return rows[places]
 
     def next_of(self, walk: Iterator[Config], n: int) -> list[Config]:
-        """Return the next `n` new configurations of a walk; fewer where it ends."""
+        """Return the next `n` new configurations of a walk; fewer if it ends."""
         return list(islice((config for config in walk if config not in self), n))
 
     def filled(self, rows: Digits, n: int, rng: np.random.Generator) -> Digits:
-        """Return the first `n` new ones of the rows, and random ones where these are fewer."""
+        """Return the first `n` new rows, filled up with random ones."""
         rows = np.concatenate([rows, self.sample(n, rng)])
         return rows[self.fresh(rows, limit=n)]
 

@@ -2,7 +2,7 @@
 
 Kirkpatrick, Gelatt and Vecchi, "Optimization by Simulated Annealing" (Science 220, 1983); many chains at once, guided
 by a cost model instead of measurements, as in Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), the
-method of AutoTVM, adapted to short runs: the model is fitted anew after every small plan, and the chains start from the
+method of AutoTVM, adapted to short runs: the model is fitted anew after every small plan, and the chains start at the
 best measured so far and around it.
 """
 
@@ -22,7 +22,7 @@ from pegbox.tuners.rows import Digits
 
 
 class AnnealingResult(NamedTuple):
-    """All `rows` that the chains looked at, (n, knobs), which may repeat, their `scores`, and the chains' `ends`."""
+    """All `rows` that the chains visited, (n, knobs), which may repeat, their `scores`, and the chains' `ends`."""
 
     rows: Digits
     scores: Floats
@@ -33,8 +33,8 @@ class AnnealingResult(NamedTuple):
 class Annealing:
     """Simulated annealing over whole arrays of configurations, one chain for each row.
 
-    The temperature falls linearly to zero in so many steps. It counts in standard deviations of the scores of the
-    starting points, so that it means the same whatever numbers a cost model gives.
+    The temperature falls linearly to zero in so many steps. Its unit is the standard deviation of the starting points'
+    scores, so that its meaning does not depend on the scale of a cost model.
     """
 
     steps: int = 40
@@ -54,7 +54,7 @@ class Annealing:
             moved = score(there)
             seen_rows.append(there)
             seen_scores.append(moved)
-            # The Metropolis rule. The generator advances alike whatever the scores are.
+            # The Metropolis rule. The generator advances equally for all scores.
             luck, temperature = rng.random(len(moved)), scale * (1.0 - step / self.steps)
             gain = moved - scores
             accepted = luck < np.exp(np.minimum(gain, 0.0) / temperature) if temperature > 0 else gain >= 0
@@ -87,9 +87,9 @@ class XGBOptions(PlanOptions):
 
 
 class XGBTuner(PlanTuner):
-    """Proposes configurations that a cost model expects to be fast, found by simulated annealing.
+    """A tuner that proposes configurations that a cost model expects to be fast, found by simulated annealing.
 
-    The chains start from the best measured, from where the last ones ended, and from random configurations.
+    The chains start at the best measured, at the ends of the last ones, and at random configurations.
     """
 
     Options = XGBOptions
@@ -100,8 +100,8 @@ class XGBTuner(PlanTuner):
         self._ends: Digits = self._history.rows
 
     def search(self) -> tuple[Digits, Floats]:
-        # Half the chains start around the best measured, the better the more of them; a quarter go on from where the
-        # last search ended; the others start anywhere.
+        # Half the chains start around the best measured, more of them around better ones; a quarter continue from the
+        # ends of the last search; the others start anywhere.
         chains = self._options.sa_chains
         best = self.best_measured(math.ceil(chains / 8))
         places = self._rng.geometric(0.2, chains // 2) - 1

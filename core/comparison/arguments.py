@@ -23,11 +23,11 @@ Tuners: TypeAlias = Sequence[TunerLike] | Mapping[str, TunerLike]
 MOST_SEEDS = 100_000
 
 SUITE_TIMEOUT = 600.0
-"""The most seconds of a run of a suite, by default."""
+"""The default limit in seconds of a run of a suite."""
 
 
 def check_suite(tasks: Any, suite: str | os.PathLike[str] | Suite | None) -> Any:
-    """Return the opened suite, or the tasks where none is given. Raises `ArgumentError` for both, or neither."""
+    """Return the opened suite, or the tasks without one. Raises `ArgumentError` for both, or neither."""
     if suite is None:
         if tasks is None:
             raise ArgumentError("compare: give tasks, or suite= with the name or the folder of a suite")
@@ -38,9 +38,9 @@ def check_suite(tasks: Any, suite: str | os.PathLike[str] | Suite | None) -> Any
 
 
 def read_tuners(tuners: Tuners) -> dict[str, TunerLike]:
-    """Name all tuners: a spec is its own name, a bound factory reads "MyTuner(alpha=2)", a mapping gives names.
+    """Name all tuners: a spec is its own name, a bound factory reads "MyTuner(alpha=2)", a mapping has names.
 
-    Raises `ArgumentError` for no tuners, two of one name, or something that is not a tuner.
+    Raises `ArgumentError` for no tuners, two with one name, or anything but a tuner.
     """
     if isinstance(tuners, (str, Spec)) or callable(tuners):
         raise ArgumentError(f"tuners={tuners!r} is one tuner; give a list of them, such as ['random', 'xgb']")

@@ -1,9 +1,9 @@
-"""The benchmark problems of a comparison: where runs on a task get their costs, by measuring or from records.
+"""The benchmark problems of a comparison, whose runs get their costs by measuring or from records.
 
-Problems of one computation have comparable spaces. A template may compute in other steps than another one (packed
-operands, say), so that their graphs say little. Two tasks compute the same where their arguments have the same shapes,
-types and directions in the same order, and NumPy's reference gives the same for the same random inputs. Costs are
-compared for one target on one machine.
+Problems of one computation have comparable spaces. Templates may compute in different steps (such as with packed
+operands), so that their graphs are not comparable. Two tasks compute the same thing if their arguments have the same
+shapes, types and directions in the same order, and NumPy's reference gives equal results for the same random inputs.
+Costs are compared for one target on one machine.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from pegbox.task.group import TaskGroup
 from pegbox.task.task import Task
 
 _START_STREAM = 0x57A27
-"""A constant that keeps the draw of the common start apart from tuners with a generator of the same seed."""
+"""A constant that makes the draw of the common start differ from those of tuners with the same seed."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A problem that tuners are compared on, with its description in the report."""
+    """A problem for comparing tuners, with its description in the report."""
 
     problem: Problem
     info: TaskInfo
 
     @property
     def side_by_side(self) -> bool:
-        """True if runs may be made at the same time: nothing is timed in them, or by them."""
+        """True if runs may be simultaneous, because nothing is timed in them, or by them."""
         task = self.problem.task
         return self.problem.simulated or (isinstance(task, Objective) and task.pure)
 
     def draw_start(self, seed: int, count: int) -> list[Config]:
-        """Draw the random configurations that every tuner starts from with this seed; a group gets some for each task.
+        """Draw the random configurations from which every tuner starts with this seed; a group gets some for each task.
 
         Raises `SpaceError` if no configuration is valid.
         """
@@ -80,10 +80,10 @@ def open_benchmark(
     """Simulate if `task` is a recorded space or `runner` answers from records, else measure by `measurer`.
 
     Args:
-        trials: the trials of each run, for which random search's expectation is computed.
-        problem_of_suite: the problem that the task is from.
+        trials: the number of trials of each run, for random search's expectation.
+        problem_of_suite: the problem of the task.
 
-    Raises `RecordError` for records of something else, `ArgumentError` for a task that nothing can measure.
+    Raises `RecordError` for records of another task, `ArgumentError` for a task that nothing can measure.
     """
     problem = problem_of(task, runner, measurer)
     digest, landscape = "", None
@@ -114,7 +114,7 @@ def _configurations(task: SearchTask | TaskGroup) -> int:
 
 
 class CommonStartTuner:
-    """A tuner that proposes `start` first and reports the results to `tuner`, as of any trial; then asks that one."""
+    """A tuner that first proposes `start`, reporting the results to `tuner` like those of any trial, then asks it."""
 
     def __init__(self, tuner: Tuner, start: Sequence[Config]) -> None:
         self._tuner = tuner
@@ -133,14 +133,14 @@ class CommonStartTuner:
         return self._tuner.model_report() if isinstance(self._tuner, SelfReporting) else None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._tuner, name)  # batch_size, where the tuner has one
+        return getattr(self._tuner, name)  # batch_size, if the tuner has one
 
 
 def with_computations(benchmarks: Sequence[Benchmark]) -> list[Benchmark]:
-    """Add to each `info` which tasks compute the same, and why others are not compared.
+    """Add to each `info` the tasks that compute the same thing, and the reasons why others are not compared.
 
-    `info.computation` names the first task that computes the same, where another one does. `info.apart` says how a task
-    differs from an earlier one with as much arithmetic, which could be taken for the same.
+    `info.computation` names the first task that computes the same thing, if there are several. `info.apart` describes
+    the difference from an earlier task with as much arithmetic, which could look equal.
     """
     tasks = [template_task(benchmark.problem.task) for benchmark in benchmarks]
     groups: dict[int, list[int]] = {}
@@ -165,14 +165,14 @@ def with_computations(benchmarks: Sequence[Benchmark]) -> list[Benchmark]:
 
 
 def _other_values(one: Task | None, other: Task | None) -> str:
-    """Explain why the two do not compute the same; empty where they do."""
+    """Explain why the two do not compute the same thing; empty if they do."""
     if one is None or other is None:
         return "the template that knows the computation of one of them is missing here"
     return other_values(one, other)
 
 
 def _other_costs(one: Benchmark, other: Benchmark) -> str:
-    """Explain why costs of the two cannot be compared; empty where they are of one target and machine."""
+    """Explain why costs of the two cannot be compared; empty if they have one target and machine."""
     if one.info.target != other.info.target:
         return f"their targets are {one.info.target!r} and {other.info.target!r}"
     if one.info.host != other.info.host:

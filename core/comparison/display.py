@@ -1,4 +1,4 @@
-"""The progress of a comparison on many spaces: a live table on a terminal, otherwise a line for each run."""
+"""The progress of a comparison on many spaces: a live table on a terminal, otherwise one line for each run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADER = ("tuner", "runs", "score so far")
 
 
 class RunTable:
-    """A table of the tuners: their finished runs, and the mean performance of these."""
+    """A table of the tuners: their finished runs, and the mean performance of the runs."""
 
     def __init__(self, trials: int) -> None:
         self._trials = trials

@@ -1,4 +1,4 @@
-"""The experiment: each tuner on each task with each seed, and how one of these runs is made."""
+"""The experiment: each tuner on each task with each seed, and the making of one run."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ MOST_TRIALS = 1_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """The settings that all runs of a comparison have in common: each of the `tuners` gets each of the `seeds`.
+    """The common settings of all runs of a comparison: each of the `tuners` gets each of the `seeds`.
 
     `start` is the number of random configurations that each run begins with, the same for all tuners with one seed;
     they are reported to the tuner and count among its `trials`. `callbacks(task name, tuner, seed)` makes the callbacks
-    of one run, `program` the program features of a task, for tuners that declare them. Without `experience` no tuner is
-    given any. Where a run breaks, the comparison ends, or goes on with `keep_going`. A run that takes longer than
+    of one run, and `program` the program features of a task, for tuners that declare them. Without `experience`, no
+    tuner gets any. If a run breaks, the comparison ends, or continues with `keep_going`. A run that takes longer than
     `run_timeout` seconds is killed, which needs processes.
     """
 
@@ -59,7 +59,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One run that is to be made: the names of the task and of the tuner, and the seed."""
+    """One run to make: the names of the task and of the tuner, and the seed."""
 
     task: str
     tuner: str
@@ -83,7 +83,7 @@ class Experiment:
         return len(self.benchmarks) * len(self.plan.tuners) * len(self.plan.seeds)
 
     def specs(self, task: str) -> list[RunSpec]:
-        """List all runs on a task: all tuners of one seed, then of the next; the first tuner changes with the seed."""
+        """List all runs on a task: all tuners with one seed, then with the next; the first tuner rotates by seed."""
         names, specs = list(self.plan.tuners), []
         for turn, seed in enumerate(self.plan.seeds):
             first = turn % len(names)
@@ -93,8 +93,8 @@ class Experiment:
     def rehearse(self) -> None:
         """Make every tuner and draw every start once, to raise their errors before anything is measured.
 
-        In a comparison that goes on without broken runs, the runs raise these errors themselves; an unknown tuner or
-        option is an error all the same.
+        In a comparison that continues without broken runs, the runs raise these errors themselves, except those of an
+        unknown tuner or option.
         """
         seed = self.plan.seeds[0]
         if self.plan.keep_going:
@@ -107,10 +107,10 @@ class Experiment:
                 self._tuner(RunSpec(task, tuner, seed))
 
     def run(self, spec: RunSpec) -> Run:
-        """Make one run. Raises `TuningError` where the tuner breaks, `KeyboardInterrupt` on Ctrl-C.
+        """Make one run. Raises `TuningError` if the tuner breaks, `KeyboardInterrupt` on Ctrl-C.
 
-        Where runs may be made side by side, linear algebra has one thread: its sums, which depend on the number of
-        threads, are then the same however many runs are made at once.
+        If runs may be simultaneous, linear algebra has one thread, because its sums depend on the number of threads,
+        and must not depend on the number of runs.
         """
         side_by_side = self.benchmarks[spec.task].side_by_side
         with blas_threads(1) if side_by_side else contextlib.nullcontext():
@@ -163,7 +163,7 @@ class Experiment:
         }
 
     def _program(self, name: str, task: SearchTask) -> FeatureSource | None:
-        """Return the program features of a task, made when the first tuner declares that it wants them."""
+        """Return the program features of a task, made for the first tuner that declares them."""
         key = name, task.name
         if key not in self._features:
             self._features[key] = self.plan.program(task) if self.plan.program else None
@@ -171,7 +171,7 @@ class Experiment:
 
 
 def _run_queue_wait(began: Reading | None, ended: Reading | None) -> float:
-    """Compute the share of the time in which this thread waited for a core that others had; 0 where it is not known."""
+    """Compute the share of the time in which this thread waited for a core that others used; 0 if unknown."""
     if began is None or ended is None:
         return 0.0
     return min(1.0, (ended.run_queue_wait - began.run_queue_wait) / max(1, ended.ended - began.clock))

@@ -1,6 +1,6 @@
 """The HTML report of a comparison, one self-contained file: curves, table, verdicts and setup.
 
-Without matplotlib, which draws the curves, the page says how to get them.
+Without matplotlib, the page has advice on installing it in place of the curves.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def page(report: Comparison) -> str:
 
 
 def _aggregate(report: Comparison) -> str:
-    """Write the section over all spaces; nothing for a single one, or where no costs are known."""
+    """Write the section over all spaces; nothing for a single one, or without known costs."""
     if sum(task.landscape is not None for task in report.tasks) < 2:
         return ""
     found = report.aggregate()
@@ -132,7 +132,7 @@ def _table(report: Comparison, task: str) -> str:
 
 
 def _breakable(name: str) -> str:
-    """Write the name of a tuner, whose lines may end between its options: they make it long."""
+    """Write the name of a tuner with line breaks allowed between its options, which make it long."""
     return re.sub(r"([:,=])(?!$)", r"\1<wbr>", escape(name))
 
 

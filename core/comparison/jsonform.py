@@ -1,4 +1,4 @@
-"""Reports of comparisons as JSON files, and back: each field is checked when it is read."""
+"""Reports of comparisons as JSON files, and back: each field is checked on reading."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VERSION = 1
 """The version of the format; a newer one is refused."""
 
 MOST_TRIALS = 10**6
-"""The largest budget of a report, whose curves are drawn trial by trial."""
+"""The largest budget of a report, since its curves are drawn trial by trial."""
 
 _MOST = 10**100
 """The largest count. Larger integers do not fit a float."""
@@ -38,7 +38,7 @@ _Check = Callable[[str, Any], Any]
 
 
 def report_to_json(report: Comparison) -> dict[str, Any]:
-    """Write plain values. Parts that follow from the runs (summaries, verdicts) are for scripts, and not read back."""
+    """Write plain values. Parts derived from the runs (summaries, verdicts) are for scripts, and are not read back."""
     plain = {
         "kind": KIND,
         "version": VERSION,
@@ -65,7 +65,7 @@ def run_from_json(form: Any) -> Run:
 
 
 def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...], tuple[BrokenRun, ...]]:
-    """Read the setup, the runs and the broken ones of a file, checked field by field. Raises `RecordError`."""
+    """Read the setup, the runs and the broken ones of a file, and check them field by field. Raises `RecordError`."""
     file = check_path("report", path, error=RecordError)
     try:
         form = read_document(file.read_text(encoding="utf-8"))
@@ -131,7 +131,7 @@ def _runs_of(forms: Sequence[Any], setup: Setup) -> tuple[Run, ...]:
 
 
 def _of(kind: Callable[..., _T], name: str, form: Any, checks: Mapping[str, _Check]) -> _T:
-    """Make a dataclass of a JSON object, each of its fields checked."""
+    """Make a dataclass from a JSON object, and check each of its fields."""
     given = with_new_names(checked(name, form, dict))
     if unknown := [key for key in given if key not in checks]:
         raise ValueError(f"{name} has a field {reprlib.repr(unknown[0])} that pegbox does not know")

@@ -1,10 +1,10 @@
-"""`Landscape`: the features of a space whose costs are all known, and random search's expectation on it.
+"""`Landscape`: the features of a space with known costs, and random search's expectation on it.
 
 Random search without replacement needs no simulation: of n draws from N configurations, the k-th best is the best of
-the draws with the probability C(N - k, n - 1) / C(N, n). A failed draw leaves the best as it is; until a valid one is
+the draws with the probability C(N - k, n - 1) / C(N, n). A failed draw leaves the best unchanged; until a valid one is
 drawn, the slowest valid configuration counts as the best.
 
-The two features of ruggedness are rank correlations, which no monotone change of the costs affects: of a
+The two features of ruggedness are rank correlations, which are invariant under monotone changes of the costs: of a
 configuration's cost with that of its nearest one (the autocorrelation of Weinberger, 1990, at the smallest step), and
 with the distance to the best (Jones and Forrest, 1995). Distances count the knobs that differ.
 """
@@ -24,13 +24,13 @@ from pegbox.search.objective import Objective, ObjectiveMeasurer
 Floats = NDArray[np.float64]
 
 MOST_EVALUATED = 5_000
-"""The most configurations of a function that are all evaluated."""
+"""The largest number of a function's configurations to evaluate completely."""
 
 SAMPLED = 5_000
-"""The number of configurations that are drawn from a larger one."""
+"""The number of configurations to draw from a larger space."""
 
 _PAIRS = 600
-"""The most configurations that distances are computed between."""
+"""The largest number of configurations for computing distances."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class Landscape:
     """The features of a space.
 
     Attributes:
-        knobs: their number.
+        knobs: the number of knobs.
         failures: the share of configurations that fail.
         optimum, median, slowest: costs of the configurations that run.
         random: the expected best of random search after 1, 2, ... trials.
-        random_trials: random trials to 95% of the best speed, expected.
-        autocorrelation, fitness_distance: see the module; NaN where a space is too small.
-        seconds: the mean time of a trial, compiling and running; 1 where trials take no time worth counting.
-        sampled: True if it was computed from a sample; the optimum may be known all the same.
-        optima: the number of configurations that are known to have the lowest cost, at least 1.
+        random_trials: the expected number of random trials to 95% of the best speed.
+        autocorrelation, fitness_distance: see the module; NaN if a space is too small.
+        seconds: the mean time of a trial, compiling and running; 1 if trials take negligible time.
+        sampled: True if it was computed from a sample; the optimum may be known nevertheless.
+        optima: the number of configurations known to have the lowest cost, at least 1.
     """
 
     knobs: int
@@ -72,10 +72,10 @@ def recorded_landscape(recorded: RecordedSpace, trials: int) -> Landscape:
 
 
 def objective_landscape(objective: Objective, trials: int, optimum: float | None) -> Landscape:
-    """Compute the landscape of a function: of its whole space, or of a sample where that is large.
+    """Compute the landscape of a function, from its whole space or from a sample of a large one.
 
     Args:
-        optimum: the lowest cost, where it is known; by default the lowest that was found.
+        optimum: the lowest cost, if it is known; by default the lowest one found.
     """
     space = objective.space
     valid = space.num_valid() if space.size <= 10 * MOST_EVALUATED else None
@@ -149,6 +149,6 @@ def _correlations(digits: NDArray[np.int64], costs: Floats) -> tuple[float, floa
     chosen = np.random.default_rng(0).permutation(len(costs))[:_PAIRS]
     distances = np.stack([np.count_nonzero(digits != row, axis=1) for row in digits[chosen]]).astype(float)
     distances[np.arange(len(chosen)), chosen] = np.inf
-    mixed = np.random.default_rng(1).permutation(len(costs))  # among equally near ones, take any
+    mixed = np.random.default_rng(1).permutation(len(costs))  # choose randomly among equally near ones
     nearest = mixed[np.argmin(distances[:, mixed], axis=1)]
     return rank_correlation(costs[chosen], costs[nearest]), rank_correlation(costs, to_best.astype(float))

@@ -1,7 +1,7 @@
-"""The job payload: an experiment as bytes, with which another process makes its runs.
+"""The job payload: an experiment as bytes, from which another process makes its runs.
 
-Classes and functions of `__main__`, of a notebook and of other functions have no place where another process could
-import them. They travel as code (cloudpickle), everything else by its name, with the text of the user's own modules.
+Another process cannot import classes and functions of `__main__`, of a notebook, or within functions. They travel as
+code (cloudpickle), and everything else by its name, with the text of the user's own modules.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pegbox.search.problem import problem_of
 class _Payload:
     """The pickles of tuners, tasks and `registered` claims (of this process, without a plugin), by names for messages.
 
-    They may need modules that are not there.
+    They may need modules that the other process lacks.
     """
 
     sources: Sources
@@ -42,7 +42,7 @@ class _Payload:
 def pack(experiment: Experiment) -> bytes:
     """Pack the experiment for other processes, without callbacks.
 
-    Raises `ArgumentError` for a tuner, a task or something registered that cannot leave this process.
+    Raises `ArgumentError` for a tuner, a task or a registered object that cannot leave this process.
     """
     plan = experiment.plan
     payload = _Payload(
@@ -58,13 +58,13 @@ def pack(experiment: Experiment) -> bytes:
 
 
 def run_timeout(packed: bytes) -> float | None:
-    """Return the longest time of a run of the payload in seconds; None without a limit."""
+    """Return the limit of a run of the payload in seconds; None without a limit."""
     payload: _Payload = pickle.loads(packed)
     return payload.run_timeout
 
 
 def unpack(packed: bytes) -> Experiment:
-    """Make the experiment of a payload. Raises `PluginError` for a part that cannot be made in this process."""
+    """Make the experiment from a payload. Raises `PluginError` for a part that cannot be made in this process."""
     payload: _Payload = pickle.loads(packed)
     payload.sources.install()
     for name, content in payload.registered:
@@ -99,7 +99,7 @@ def _unpacked(name: str, content: bytes) -> Any:
 
 
 def _registered() -> Iterator[tuple[str, bytes]]:
-    """Pack the names that this process has registered itself: plugins are loaded there as here."""
+    """Pack the names registered by this process itself, since the other process loads plugins, too."""
     owners = {plugin.owner for plugin in registry.plugins()}
     for kind in ("tuner", "cost_model"):
         for claim in registry.claims(kind):

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison
 
 _STEPS = (1, 2, 5, 10)
-"""The steps between ticks, times a power of ten: percentages are whole then."""
+"""The steps between ticks, times a power of ten, so that percentages are whole."""
 
 _MOST_SHADED = 3
-"""The most lines whose quartiles are shaded."""
+"""The largest number of lines with shaded quartiles."""
 
 _MARKS = 6
-"""The markers of a line."""
+"""The number of markers on a line."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def band_of(report: Comparison, task: str, tuner: str) -> Band:
 
 
 def arrivals(report: Comparison, task: str, tuner: str, target: float) -> tuple[float, ...]:
-    """Compute, after each trial, the share of the runs that have come to the share `target` of the best known speed."""
+    """Compute, after each trial, the share of runs that have reached the share `target` of the best known speed."""
     cost = report.best_known(task) / target
     counts = [run.trials_to(cost) for run in report.runs_of(task)[tuner]]
     return tuple(sum(count <= trial for count in counts) / len(counts) for trial in range(1, report.trials + 1))
@@ -92,7 +92,7 @@ def _draw_best(axes: Any, report: Comparison, task: str) -> None:
         else:
             _draw_bars(axes, place, len(bands), band)
         _draw_line(axes, place, len(bands), band.middle)
-    # The first twentieth of the trials does not compress the rest.
+    # Leave out the first twentieth of the trials, which would compress the rest.
     lows = [band.middle[min(len(band.middle) // 20, len(band.middle) - 1)] for band in bands]
     highest = max(max(band.high) for band in bands)
     axes.set_ylim(min(0.8, math.floor(10 * min(lows)) / 10), 1.01 * max(1.0, highest))
@@ -102,12 +102,12 @@ def _draw_best(axes: Any, report: Comparison, task: str) -> None:
 
 
 def spread_word(report: Comparison, task: str) -> str:
-    """Name the form of the quartiles: "shaded", or "bars" where shades of many lines would hide each other."""
+    """Name the form of the quartiles: "shaded", or "bars" if the shades of many lines would hide each other."""
     return "shaded" if len(report.runs_of(task)) <= _MOST_SHADED else "bars"
 
 
 def _draw_arrivals(axes: Any, report: Comparison, task: str) -> None:
-    """Draw the share of the seeds that have come to the target."""
+    """Draw the share of the seeds that have reached the target."""
     runs = report.runs_of(task)
     for place, tuner in enumerate(runs):
         _draw_line(axes, place, len(runs), arrivals(report, task, tuner, TARGET))
@@ -116,7 +116,7 @@ def _draw_arrivals(axes: Any, report: Comparison, task: str) -> None:
 
 
 def _draw_line(axes: Any, place: int, count: int, values: Sequence[float]) -> None:
-    """Draw one of `count` lines, whose markers are beside those of the others."""
+    """Draw one of `count` lines, with markers next to those of the others."""
     axes.step(
         _trials(values), _held(values), where="post", linewidth=1.6, markersize=6, markeredgewidth=0,
         markevery=_marked(place, count, len(values)), **line_style(place),
@@ -143,7 +143,7 @@ def _trials(values: Sequence[float]) -> range:
 
 
 def _held(values: Sequence[float]) -> tuple[float, ...]:
-    """Hold the last value for a trial, too: otherwise one trial would be an invisible point."""
+    """Hold the last value for one more trial, since a single trial would be an invisible point."""
     return (*values, values[-1])
 
 

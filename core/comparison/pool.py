@@ -1,4 +1,4 @@
-"""The pool that makes runs of a comparison at the same time: processes of this machine, or those of a cluster."""
+"""The pool that makes runs of a comparison simultaneously, in processes of this machine or of a cluster."""
 
 from __future__ import annotations
 
@@ -29,43 +29,46 @@ from pegbox.workers.process import GivenUp, Worker, WorkerDied, WorkerTimeout
 JOBS = "a number of processes, 'auto' for one on each core, or a cluster such as 'dask:scheduler=tcp://host:8786'"
 
 _LONGEST = 2e6
-"""The most seconds that a run may take; `select.poll` counts no more milliseconds than those of 24 days."""
+"""The largest limit of a run in seconds; `select.poll` counts milliseconds up to 24 days."""
 
 _MOST_REPLY = 1 << 30
 
 TOOK_LONGER = "the run took longer than"
 
 _LOOK_SECONDS = 1.0
-"""The time between looks at the number of simultaneous runs: machines of a cluster come and go."""
+"""The time between looks at the number of simultaneous runs, since machines of a cluster come and go."""
 
 
 class RunPool(Protocol):
-    """A pool that makes runs of one experiment, which it was given as a payload (`pegbox.comparison.payload`)."""
+    """A pool that makes runs of one experiment, given as a payload (`pegbox.comparison.payload`)."""
 
     @property
     def jobs(self) -> int:
-        """The number of runs that are made at the same time now, at least 1.
+        """The number of simultaneous runs now, at least 1.
 
-        Raises `MeasureError` where the cluster is gone.
+        Raises `MeasureError` if the cluster is gone.
         """
         ...
 
     def submit(self, spec: RunSpec) -> Future[bytes]:
-        """Make a run in its turn: the reply of `pegbox.comparison.run_job.run`, or a `MeasureError` where there is none
-        because the process or the cluster is gone."""
+        """Make a run in its turn.
+
+        The future has the reply of `pegbox.comparison.run_job.run`, or a `MeasureError` if the process or the cluster
+        is gone.
+        """
         ...
 
     def close(self) -> None:
-        """Take back what waits for its turn, and end what runs."""
+        """Withdraw the waiting runs, and end the running ones."""
         ...
 
 
 class LocalPool:
-    """Processes of this machine, which start when there is a run for them.
+    """A pool of processes of this machine, which start when needed.
 
     Args:
-        payload: of the experiment; it goes to each process once.
-        jobs: how many processes.
+        payload: the experiment's payload, which goes to each process once.
+        jobs: the number of processes.
     """
 
     def __init__(self, payload: bytes, jobs: int) -> None:
@@ -108,9 +111,9 @@ class LocalPool:
 
 
 def read_jobs(jobs: Any, experiment: Experiment) -> Any:
-    """Read the number of simultaneous runs, no more than there are; or the cluster that makes them.
+    """Read the number of simultaneous runs, at most the number of runs; or the cluster that makes them.
 
-    Raises `ArgumentError` for something else, and where runs cannot be made side by side.
+    Raises `ArgumentError` for anything else, and if runs cannot be simultaneous.
     """
     if isinstance(jobs, str) and jobs == "auto":
         jobs = len(usable_cores()) if not _hindrance(experiment) else 1
@@ -128,7 +131,7 @@ def read_jobs(jobs: Any, experiment: Experiment) -> Any:
 def open_pool(jobs: Any, payload: bytes) -> RunPool:
     """Open the pool of that many processes here, or of the cluster.
 
-    Raises `ArgumentError` for an unknown cluster, `MeasureError` where none answers.
+    Raises `ArgumentError` for an unknown cluster, `MeasureError` if none answers.
     """
     if isinstance(jobs, int):
         if jobs > (cores := len(usable_cores())):
@@ -152,7 +155,7 @@ def open_pool(jobs: Any, payload: bytes) -> RunPool:
 
 
 def _hindrance(experiment: Experiment) -> str:
-    """Explain why runs cannot be made side by side, and what to do; return an empty text where they can."""
+    """Explain why runs cannot be simultaneous, with a remedy; return empty text if they can."""
     for name, benchmark in experiment.benchmarks.items():
         if benchmark.side_by_side:
             continue
@@ -181,11 +184,11 @@ class RunTraceback(Exception):
 class CompletedRuns:
     """The completed runs of all `specs`, in the order of finishing.
 
-    With `keep_going` those that broke are among them. Otherwise, after one that broke no other run begins, those that
-    have begun are finished, and the one that broke comes last: where there are several, the first of `specs`. It is the
-    one that would have been the first without a pool.
+    With `keep_going`, broken ones are included. Otherwise, after a broken run no other begins, the running ones are
+    finished, and the broken one comes last: if there are several, the first of `specs`, which would have been the first
+    without a pool.
 
-    Iterating raises `MeasureError` where the pool's cluster is gone, after its last reply.
+    Iterating raises `MeasureError` if the pool's cluster is gone, after its last reply.
     """
 
     def __init__(self, pool: RunPool, specs: Sequence[RunSpec], *, keep_going: bool = False) -> None:
@@ -215,13 +218,13 @@ class CompletedRuns:
             yield first, broken[first]
 
     def drop(self, task: str, tuner: str) -> list[RunSpec]:
-        """Take back the runs of a tuner on a task that have not been asked for; return them."""
+        """Withdraw the unrequested runs of a tuner on a task; return them."""
         dropped = [spec for spec in self._queue if (spec.task, spec.tuner) == (task, tuner)]
         self._queue = deque(spec for spec in self._queue if spec not in dropped)
         return dropped
 
     def _ask(self) -> MeasureError | None:
-        """Ask for as many runs as the pool makes, and as many again, so that each has the next one at hand."""
+        """Request twice as many runs as the pool makes at once, so that each process has the next one at hand."""
         try:
             jobs = self._pool.jobs
             while self._queue and len(self._asked) < 2 * jobs:
@@ -244,7 +247,7 @@ def _reply(future: Future[bytes]) -> CompletedRun:
 def run_of(completed: CompletedRun, shown: set[Notice]) -> Run:
     """Show the output of a run on standard error, and its warnings that are not `shown` already; return the run.
 
-    Raises `TuningError` where it broke.
+    Raises `TuningError` if it broke.
     """
     if completed.printed:
         print(completed.printed, end="", file=sys.stderr, flush=True)

@@ -1,11 +1,10 @@
 """The runs of a comparison: equal budget, several seeds, a common start, winners measured again together.
 
 Every tuner gets each task with each seed, the same random configurations to start from and the same number of trials.
-Runs of one seed follow each other, and their order rotates from seed to seed, so that a machine that warms up or
-slows down favours none. A run's own minimum is the luckiest of many; therefore all winners of a task are measured again
-at the end, side by side, and the final numbers are those. Recorded costs need no second measurement.
-Medians, intervals and tests follow the advice of Hoefler and Belli, "Scientific Benchmarking of Parallel Computing
-Systems" (SC 2015).
+Runs with one seed follow each other, and their order rotates from seed to seed, so that a drift of the machine favours
+none. A run's own minimum is the luckiest of many; therefore all winners of a task are measured again at the end,
+together, and these are the final numbers. Recorded costs need no second measurement. Medians, intervals and tests
+follow the advice of Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC 2015).
 """
 
 from __future__ import annotations
@@ -38,15 +37,15 @@ from pegbox.suites import Suite
 from pegbox.task.group import TaskGroup
 
 RunListener: TypeAlias = Callable[[Run, TaskInfo, int, int], object]
-"""A function of each finished run: the run, its task, the number of finished runs, and of all."""
+"""A function called for each finished run: with the run, its task, and the numbers of finished and of all runs."""
 
 
 HANGS = 2
-"""The number of runs on a task that take too long, after which the other seeds of the tuner are left out."""
+"""The number of runs on a task that take too long, after which the tuner's other seeds are left out."""
 
 
 class ComparisonInterrupted(KeyboardInterrupt):
-    """Ctrl-C ended a comparison; `result` is the `Comparison` of the runs that were finished."""
+    """Ctrl-C ended a comparison; `result` is the `Comparison` of the finished runs."""
 
     def __init__(self, message: str, result: Comparison) -> None:
         super().__init__(message)
@@ -65,12 +64,13 @@ def compare(
     log: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Comparison:
-    """Run every tuner on every task with every seed, as `pegbox.compare` does, with a measurer of the caller's.
+    """Run every tuner on every task with every seed, as `pegbox.compare` does, with the caller's measurer.
 
     Args:
-        measurer: opens a measurer for a task; each run gets a fresh one. Where all is recorded none is needed.
+        measurer: a function that opens a measurer for a task; each run gets a fresh one. None is needed if everything
+            is recorded.
         runner: a `SimulatedRunner` simulates every task; the measurer handles any other one.
-        on_run: called with each finished run.
+        on_run: a function of each finished run.
         options: `seeds` (a count, or the seeds), and other fields of `Plan`: `trials`, `start`, `experience`,
             `batch_size`, `callbacks`, `program`, `keep_going`, `run_timeout`.
 
@@ -106,7 +106,7 @@ class _Broken(Exception):
 
 @contextmanager
 def _named(spec: RunSpec) -> Iterator[None]:
-    """Make errors of the body those of this run."""
+    """Attribute errors of the body to this run."""
     try:
         yield
     except Exception as error:
@@ -172,7 +172,7 @@ class _Progress:
                 self._add(spec, run)
 
     def _side_by_side(self, pool: RunPool) -> None:
-        """Make all runs of all tasks; where one breaks, those that have begun are finished, or all are."""
+        """Make all runs of all tasks; if one breaks, finish the running ones, or all."""
         shown: set[Notice] = set()
         keep_going = self.experiment.plan.keep_going
         completed = CompletedRuns(pool, self._unfinished(self.benchmarks), keep_going=keep_going)
@@ -188,7 +188,7 @@ class _Progress:
                 self.broken += [BrokenRun(left.task, left.tuner, left.seed, why) for left in left_out]
 
     def _unfinished(self, tasks: Iterable[str]) -> list[RunSpec]:
-        """List the runs of the tasks that are to be made: those that the log does not hold."""
+        """List the runs of the tasks to make: those missing from the log."""
         left = []
         for spec in (spec for task in tasks for spec in self.experiment.specs(task)):
             run = None if self.log is None else self.log.find(spec)
@@ -200,7 +200,7 @@ class _Progress:
 
     @contextmanager
     def _breakable(self, spec: RunSpec) -> Iterator[None]:
-        """Note a run of the body that breaks, in a comparison that goes on without it."""
+        """Note a run of the body that breaks, in a comparison that continues without it."""
         try:
             yield
         except _Broken as broken:
@@ -210,7 +210,7 @@ class _Progress:
             self.broken.append(BrokenRun(spec.task, spec.tuner, spec.seed, reason))
 
     def _hangs(self, spec: RunSpec) -> bool:
-        """Decide if the tuner took too long so often on this task that its other seeds are left out."""
+        """Decide if the tuner took too long on this task so often that its other seeds are left out."""
         late = [
             each
             for each in self.broken
@@ -228,7 +228,7 @@ class _Progress:
             self._save_now_and_then()
 
     def _save_now_and_then(self) -> None:
-        """Save the report, but spend at most a tenth of the time on it: that of thousands of runs is large."""
+        """Save the report, but spend at most a tenth of the time on it, as a report of thousands of runs is large."""
         now = time.monotonic()
         if self.saving > max((now - self.began) / 10, 1.0):
             return
@@ -237,7 +237,7 @@ class _Progress:
 
     @contextmanager
     def _then_winners(self, tasks: Sequence[str]) -> Iterator[None]:
-        """Measure the winners of the tasks after the body, also where that fails: its error is the one to report."""
+        """Measure the winners of the tasks after the body, even if the body fails, whose error is the one to report."""
         try:
             yield
         except Exception:
@@ -249,7 +249,7 @@ class _Progress:
             self._measure_winners(self.benchmarks[task])
 
     def _measure_winners(self, benchmark: Benchmark) -> None:
-        """Measure all distinct winners of a task, in one session; recorded costs stay as they are."""
+        """Measure all distinct winners of a task in one session; recorded costs stay unchanged."""
         problem, name = benchmark.problem, benchmark.info.name
         if problem.simulated:
             return
@@ -273,9 +273,9 @@ class _Progress:
         return ComparisonError(whole, report, reason=reason)
 
     def _cut_short(self, message: str) -> tuple[str, str, Comparison]:
-        """Return the whole message, the place of the report if it is in a file, and the report of the finished runs.
+        """Return the whole message, the path of the report if it is in a file, and the report of the finished runs.
 
-        `message` begins with the run that broke. It may be the file that broke: the report is only in memory then.
+        `message` begins with the broken run. If writing the file failed, the report is only in memory.
         """
         count = f"{len(self.runs)} of {self.planned} runs"
         report = self._report(f"{count} are finished: {message}")

@@ -32,8 +32,8 @@ from pegbox.shown import value_text
 class Comparison:
     """The report of `pegbox.compare`. `print` shows a table per task, and its tests in words.
 
-    Lower-level: `summaries()` and `verdicts()` are the same as values, `runs` has every curve. `broken` are the runs
-    that gave none, in a comparison that went on without them.
+    `summaries()` and `verdicts()` return the same as values, and `runs` has every curve. `broken` are the runs without
+    a result, in a comparison that continued without them.
     """
 
     setup: Setup
@@ -46,7 +46,7 @@ class Comparison:
 
     @property
     def tasks(self) -> tuple[TaskInfo, ...]:
-        """The tasks with at least one finished run, in the order they were given."""
+        """The tasks with at least one finished run, in their given order."""
         done = {run.task for run in self.runs}
         return tuple(task for task in self.setup.tasks if task.name in done)
 
@@ -56,7 +56,7 @@ class Comparison:
         return {run.tuner: run.library for run in self.runs if run.library}
 
     def runs_of(self, task: str) -> dict[str, list[Run]]:
-        """Group the finished runs on a task by tuner, in the order that the tuners were given."""
+        """Group the finished runs on a task by tuner, in the tuners' given order."""
         found: dict[str, list[Run]] = {}
         name = self.setup.task(task).name
         for tuner in self.setup.tuners:
@@ -73,7 +73,7 @@ class Comparison:
         return found if recorded is None else min(recorded, found)
 
     def summaries(self) -> list[Summary]:
-        """Summarize each task and tuner, in the order they were given."""
+        """Summarize each task and tuner, in their given order."""
         return [
             summarize(task, tuner, runs, best_known=self.best_known(task.name), trials=self.trials)
             for task in self.tasks
@@ -81,7 +81,7 @@ class Comparison:
         ]
 
     def verdicts(self) -> list[Verdict]:
-        """Judge every pair of tuners on every task under every question; none where a tuner has but one run."""
+        """Judge every pair of tuners on every task under every question; none if a tuner has only one run."""
         return list(self._verdicts)
 
     @cached_property
@@ -110,7 +110,7 @@ class Comparison:
         return [*sentences(verdicts, self.setup.tuners), *remarks(self.runs_of(task), self.setup)]
 
     def space_verdicts(self) -> list[Verdict]:
-        """Judge every pair of tasks that compute the same, by the final costs of all runs, as if tasks were tuners."""
+        """Judge every pair of tasks of one computation, by the final costs of all runs, as if tasks were tuners."""
         found: list[Verdict] = []
         for name in dict.fromkeys(task.computation for task in self.tasks if task.computation):
             tasks = [task.name for task in self.tasks if task.computation == name]
@@ -120,7 +120,7 @@ class Comparison:
         return found
 
     def space_words(self) -> list[str]:
-        """Compare the spaces of one computation, a sentence for each pair; and say which are not compared."""
+        """Compare the spaces of one computation, one sentence for each pair, and name those that are not compared."""
         best = {task.name: min(r.final_cost for r in self.runs if r.task == task.name) for task in self.tasks}
         apart = [task.apart for task in self.tasks if task.apart]
         return [*(space_sentence(verdict, best) for verdict in self.space_verdicts()), *apart]
@@ -128,7 +128,7 @@ class Comparison:
     def aggregate(self, trials: int | None = None) -> Aggregate:
         """Aggregate over the spaces, at a budget of `trials`: scores between random search and the optimum, ranks, ...
 
-        Raises `ArgumentError` where no space of the comparison has known costs, as recorded ones do.
+        Raises `ArgumentError` if no space of the comparison has known costs, as recorded ones do.
         """
         return aggregate(self, trials)
 
@@ -146,14 +146,14 @@ class Comparison:
     def write_paper(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write the report, tables for LaTeX and as CSV, and figures (.svg, .pdf) into a folder; return the files.
 
-        Raises `ArgumentError` where nothing can be aggregated, see `aggregate`.
+        Raises `ArgumentError` if nothing can be aggregated, see `aggregate`.
         """
         return write_paper(self, folder)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write one HTML file with curves, table, verdicts and setup. It loads nothing from anywhere.
+        """Write one HTML file with curves, table, verdicts and setup. The file loads nothing from elsewhere.
 
-        Without matplotlib, which draws the curves, the file says how to get them in their place.
+        Without matplotlib, it has advice on installing it in place of the curves.
         """
         check_output(check_path("path", path), PAGE)
         write_file(path, page(self))
@@ -163,14 +163,17 @@ class Comparison:
         return report_to_json(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a JSON file that `load` reads back; replace an older report of that name at once, or not at all."""
+        """Write a JSON file that `load` reads back; replace an older report with that name atomically."""
         out = check_path("path", path)
         check_output(out, REPORT)
         write_file(out, json.dumps(report_to_json(self), allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Comparison:
-        """Read what `save` wrote. Raises `RecordError` for a file that is not a report, or a newer one."""
+        """Read a file written by `save`.
+
+        Raises `RecordError` for a file that is not a report, or has a newer version.
+        """
         return cls(*read_report(path))
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 """Jobs of a process that makes runs of a comparison (the child side): take the payload once, then make runs.
 
-See `pegbox.workers.serve`. Replies are pickles: the user's own tuners run here.
+See `pegbox.workers.serve`. Replies are pickles, because only the user's own tuners run here.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from pegbox.comparison.runs import Run
 from pegbox.errors import MeasureError
 
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-"""Variables that libraries read when they are loaded, as the first tuner that needs them is."""
+"""Variables that libraries read when the first tuner that needs them loads them."""
 
 Notice: TypeAlias = tuple[str, type[Warning], str, int]
-"""A warning of a run: its text, category, file and line, as `warnings.warn_explicit` takes them."""
+"""A warning of a run: its text, category, file and line, the arguments of `warnings.warn_explicit`."""
 
 _experiment: Experiment | None = None
 
 
 @dataclass(frozen=True)
 class CompletedRun:
-    """The `run`, or the reason why it broke, with the `traceback` and the `result` until then.
+    """The `run`, or the reason why it broke, with the `traceback` and the earlier `result`.
 
     `printed` and `notices` are its output and its warnings.
     """
@@ -44,7 +44,7 @@ class CompletedRun:
 
 
 def prepare(payload: bytes) -> None:
-    """Take the experiment in: the recorded spaces are there once for all runs of this process."""
+    """Load the experiment, so that all runs of this process share the recorded spaces."""
     global _experiment
     for name in ONE_THREAD:
         os.environ.setdefault(name, "1")
@@ -72,7 +72,7 @@ def run(spec: RunSpec) -> bytes:
 
 
 def _encoded(completed: CompletedRun) -> bytes:
-    """Pickle the reply, without parts that do not travel: results of a tuner's own, warnings of its own classes."""
+    """Pickle the reply, without parts that cannot be pickled: results and warnings of a tuner's own classes."""
     own = tuple((text, RuntimeWarning, file, line) for text, _, file, line in completed.notices)
     for attempt in (completed, replace(completed, result=None, notices=own)):
         with contextlib.suppress(Exception):

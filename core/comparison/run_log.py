@@ -1,7 +1,7 @@
 """The log of a comparison: a file to which each finished run is appended at once, so that none is made twice.
 
-A line is a run with a key: its tuner and settings, and the content of its problem. A process that was killed leaves at
-most a torn last line, which is skipped. Runs with other keys stay in the file; one file may serve several comparisons.
+A line is a run with a key: its tuner and settings, and the content of its problem. A killed process leaves at most a
+torn last line, which is skipped. Runs with other keys stay in the file; one file may serve several comparisons.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOG = Content("a log of runs, as compare(log=...) writes", re.compile(rb'\s*\{\s
 
 
 class RunLog:
-    """The log at `path`; `find` gives the run of a spec that the file holds already.
+    """The log at `path`; `find` returns the run of a spec that the file already holds.
 
     Raises `ArgumentError` for a file that cannot be written or is something else, `RecordError` for a damaged line.
     """
@@ -49,9 +49,9 @@ class RunLog:
         return self._runs.get(self._keys[spec])
 
     def append(self, spec: RunSpec, run: Run) -> None:
-        """Write the run; it is in the operating system's hands when this returns.
+        """Write the run, and hand it to the operating system before returning.
 
-        Raises `RecordError` where the file cannot be written.
+        Raises `RecordError` if the file cannot be written.
         """
         line = json.dumps({"key": self._keys[spec], "run": finite(run_to_json(run))}, allow_nan=False)
         try:
@@ -65,8 +65,8 @@ class RunLog:
 def longest_runs(path: str | os.PathLike[str], setup: Setup, budgets: Sequence[int]) -> list[Run]:
     """Return the longest run in the log at `path` for each task of the setup, tuner and seed.
 
-    A run is taken if a comparison with this setup, and with one of the `budgets` as its trials, would take it from the
-    log. So runs on a task whose content has changed since are left out. Raises as `RunLog` does.
+    A run counts if a comparison with this setup, and with one of the `budgets` as its trials, would take it from the
+    log. So runs on a task whose content has changed are left out. Raises as `RunLog` does.
     """
     infos = {task.name: task for task in setup.tasks}
     found: dict[RunSpec, Run] = {}
@@ -100,7 +100,7 @@ def _read(path: Path) -> dict[str, Run]:
         try:
             form: Any = read_document(line.decode())
             found[str(form["key"])] = run_from_json(form["run"])
-        except (NotJson, UnicodeDecodeError):  # no part of a line that ends early is JSON
+        except (NotJson, UnicodeDecodeError):  # a line that ends early is never JSON
             warnings.warn(f"{str(path)!r}, line {number} is torn (a write was cut short): skipped", RecordWarning, 3)
         except (KeyError, TypeError, ValueError, RecordError) as error:
             raise RecordError(

@@ -19,22 +19,22 @@ from pegbox.search.models.report import ModelReport
 from pegbox.shown import value_text
 from pegbox.task.speed_text import format_cost, format_speed
 
-_MOST_TRIALS = 2**53  # what a float counts
+_MOST_TRIALS = 2**53  # the largest count of a float
 NOT_RECORDED = "not recorded"
 
 
 @dataclass(frozen=True)
 class Run:
-    """The run of a tuner on a task with a seed. Costs and times are seconds; infinity where nothing valid was found.
+    """The run of a tuner on a task with a seed. Costs and times are seconds; infinity if nothing valid was found.
 
-    `curve` is the best cost so far after each trial; `final_cost` is the winner's, measured again beside the others
-    (as recorded, where the run was simulated). `failures` counts failed trials by kind. `tuner_seconds` is the time of
-    the tuner itself (proposing and learning), `seconds` the time of the whole run: on the virtual clock if simulated.
-    `dropped` counts proposals that were left out: repetitions, and more than was asked for. `experienced` is True for a
-    tuner that began with experience: measurements of other workloads. `run_queue_wait` is the share of its real time in
-    which a simulated run waited for a core that other programs, or other runs, had. `times` are the recorded seconds of
-    compiling and running until the end of each trial, without those of the tuner; empty where none are. `library` names
-    the library of the tuner's optimizer with its version; it is empty for a tuner of pegbox's own.
+    `curve` is the best cost so far after each trial; `final_cost` is the winner's, measured again together with the
+    others (as recorded, if the run was simulated). `failures` counts failed trials by kind. `tuner_seconds` is the time
+    of the tuner itself (proposing and learning), `seconds` the time of the whole run: on the virtual clock if
+    simulated. `dropped` counts proposals that were left out: repeated, or more than requested. `experienced` is True
+    for a tuner that began with experience: measurements of other workloads. `run_queue_wait` is the share of its real
+    time in which a simulated run waited for a core that other programs, or other runs, used. `times` are the recorded
+    seconds of compiling and running until the end of each trial, without those of the tuner; empty without records.
+    `library` names the library of the tuner's optimizer with its version; it is empty for pegbox's own tuners.
     """
 
     task: str
@@ -48,7 +48,7 @@ class Run:
     tuner_seconds: float = 0.0
     stopped_because: str = "trials"
     host: str = ""
-    """The machines that measured, where they were those of a cluster."""
+    """The machines of a cluster that measured."""
 
     model: ModelReport | None = None
     dropped: int = 0
@@ -59,7 +59,7 @@ class Run:
 
     @classmethod
     def of(cls, task: str, tuner: str, seed: int, result: TuneResult, *, experienced: bool = False) -> Run:
-        """Make the run of a tuning result; its final cost is the one that it found itself."""
+        """Make the run of a tuning result, with its own final cost."""
         return cls(
             task=task,
             tuner=tuner,
@@ -85,16 +85,16 @@ class Run:
 
     @property
     def not_recorded(self) -> int:
-        """Trials that a simulation had no answer for."""
+        """The number of trials without a recorded result in a simulation."""
         return self.failures.get(NOT_RECORDED, 0)
 
     @property
     def invalid(self) -> int:
-        """Trials that failed, other than those that a simulation had no answer for."""
+        """The number of failed trials, except those without a recorded result."""
         return sum(self.failures.values()) - self.not_recorded
 
     def best_after(self, trials: int) -> float:
-        """Find the best cost after `trials`; a run that exhausted its space before keeps its best."""
+        """Find the best cost after `trials`; a run that exhausted its space earlier keeps its best."""
         trials = check_int("trials", trials, minimum=0)
         return self.curve[min(trials, len(self.curve)) - 1] if self.curve and trials > 0 else math.inf
 
@@ -107,7 +107,7 @@ class Run:
     def area(self, best_known: float, trials: int) -> float:
         """Compute the mean over `trials` of the share of the best known speed: 0 until something valid is found.
 
-        A run that ended early keeps its best for the trials that it left.
+        A run that ended early keeps its best for the remaining trials.
         """
         trials = check_int("trials", trials, maximum=_MOST_TRIALS)
         best_known = check_cost("best_known", best_known)
@@ -120,7 +120,7 @@ class Run:
 
 @dataclass(frozen=True)
 class BrokenRun:
-    """A run that gave no result, with the reason: the tuner raised, took too long, or was left out after others had."""
+    """A run without a result, with the reason: the tuner raised, took too long, or was left out after others had."""
 
     task: str
     tuner: str
@@ -133,13 +133,13 @@ class BrokenRun:
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """A task of a comparison. `configurations` counts the valid ones where that is known; `unit` is that of its costs.
+    """A task of a comparison. `configurations` counts the valid ones if that is known; `unit` is that of its costs.
 
-    `recorded_best` is the best cost of the recorded space that the runs were simulated on, None for live ones;
-    `source` and `host` say where the costs come from. `computation` is the first task's name of those that compute the
-    same, on one machine, and empty where no other one does; `apart` says why a task with the arithmetic of an earlier
-    one is not compared with it. `landscape` has the features of the space and random search's expectation, where its
-    costs are known; `digest` is the digest of its content, empty where it is not known.
+    `recorded_best` is the best cost of the recorded space of the simulation, None for live runs; `source` and `host`
+    are the origin of the costs. `computation` is the name of the first task that computes the same thing, on one
+    machine, and empty if no other does; `apart` explains why a task with the arithmetic of an earlier one is not
+    compared with it. `landscape` has the features of the space and random search's expectation, if its costs are known;
+    `digest` is the digest of its content, empty if unknown.
     """
 
     name: str
@@ -157,7 +157,7 @@ class TaskInfo:
     digest: str = ""
 
     def speed(self, seconds: float) -> str:
-        """Write the speed of a call of that many seconds, in words; empty where it is not known."""
+        """Write the speed of a call of that many seconds, in words; empty if unknown."""
         return format_speed(seconds, flop=self.flop, bytes_moved=self.bytes_moved)
 
     @property
@@ -169,10 +169,9 @@ class TaskInfo:
 class Setup:
     """The settings of a comparison. `started` is ISO 8601, `seconds` its duration in real time.
 
-    Without `experience` no tuner was given measurements of other workloads. `jobs` is the number of runs that were made
-    at the same time. `planned` counts the runs that it should have; `note` says why some are missing, and is empty
-    where none is. `suite` and `suite_digest` name the suite that the tasks are from, and `missing` are its problems
-    that could not be opened, with the reasons.
+    Without `experience`, no tuner got measurements of other workloads. `jobs` is the number of simultaneous runs.
+    `planned` counts all planned runs; `note` explains why some are missing, or is empty. `suite` and `suite_digest`
+    name the suite of the tasks, and `missing` are its problems that could not be opened, with the reasons.
     """
 
     tasks: tuple[TaskInfo, ...]
@@ -193,11 +192,11 @@ class Setup:
 
     @property
     def simulated(self) -> bool:
-        """True if any task is answered from records."""
+        """True if the results of any task come from records."""
         return any(task.simulated for task in self.tasks)
 
     def task(self, name: str) -> TaskInfo:
-        """Find the task of that name. Raises `ArgumentError` where there is none."""
+        """Find the task of that name. Raises `ArgumentError` if there is none."""
         for task in self.tasks:
             if isinstance(name, str) and task.name == name:
                 return task

@@ -1,4 +1,4 @@
-"""Verdicts as sentences: the winners, the tuners that cannot be told apart, and the limits of few seeds."""
+"""Verdicts as sentences: the winners, the indistinguishable tuners, and the limits of few seeds."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pegbox.comparison.verdicts import LEVEL, Question, Verdict
 from pegbox.task.speed_text import format_seconds
 
 LEAST_WAIT = 0.05
-"""The least share of their time in which runs wait for cores that a remark mentions."""
+"""The smallest share of runs' time spent waiting for cores that is worth a remark."""
 
 
 def sentences(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
     """Write one for each question, e.g. "xgb beats random at 100 trials (p = 0.002); xgb and ga cannot be told apart".
 
-    `tuners` gives the order in which those of a group are named.
+    `tuners` is the order of names in a group.
     """
     written = []
     for question in dict.fromkeys(verdict.question for verdict in verdicts):
@@ -37,7 +37,7 @@ def space_sentence(verdict: Verdict, best: Mapping[str, float]) -> str:
     """Compare two spaces of one computation, e.g. "a has a better space than b (p = 0.002): its best ...".
 
     Args:
-        best: the lowest final cost of any run by task; infinite where none found anything valid.
+        best: the lowest final cost of any run by task; infinite if none found anything valid.
     """
     one, other = verdict.better, verdict.worse
     if best[one] == best[other] == math.inf:
@@ -63,7 +63,7 @@ def remarks(runs: Mapping[str, Sequence[Run]], setup: Setup) -> list[str]:
             fewest = min(len(run.curve) for run in ended)
             many = f"{len(ended)} of {len(some)} runs"
             notes.append(f"{tuner} ended early in {many} ({why}), at the earliest after {fewest} trials.")
-        if dropped := sum(run.dropped for run in some):  # no trials, but time of the tuner
+        if dropped := sum(run.dropped for run in some):  # these cost the tuner's time, but no trials
             notes.append(f"{dropped:,} proposals of {tuner} were not measured: repetitions, or more than requested.")
     counts = sorted(len(some) for some in runs.values())
     absent = [tuner for tuner in setup.tuners if tuner not in runs]
@@ -81,7 +81,7 @@ def remarks(runs: Mapping[str, Sequence[Run]], setup: Setup) -> list[str]:
 
 
 def _experience(runs: Mapping[str, Sequence[Run]]) -> list[str]:
-    """Name the tuners that began with measurements of other workloads: these are compared as well."""
+    """Name the tuners that began with measurements of other workloads, which are thus compared as well."""
     with_it = [tuner for tuner, some in runs.items() if any(run.experienced for run in some)]
     if not with_it:
         return []
@@ -94,7 +94,7 @@ def _experience(runs: Mapping[str, Sequence[Run]]) -> list[str]:
 
 
 def _run_queue_wait(runs: Mapping[str, Sequence[Run]]) -> list[str]:
-    """Say how long runs waited for cores while others were made: these waits are part of the tuners' overhead."""
+    """Tell how long runs waited for cores during others, since these waits are part of the tuners' overhead."""
     share = median([run.run_queue_wait for some in runs.values() for run in some])
     if share < LEAST_WAIT:
         return []
@@ -112,7 +112,7 @@ def question_text(question: Question) -> str:
 
 
 def p_text(p: float) -> str:
-    """Write two digits of a p value; no test of a few dozen runs is worth more."""
+    """Write a p value with two digits, the precision of a test of a few dozen runs."""
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}" if p < 0.995 else "p = 1"
 
 
@@ -129,7 +129,7 @@ def _decided(verdict: Verdict) -> str:
 
 
 def _undecided(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
-    """List groups of tuners, no two of which can be told apart: each undecided pair is in at least one of them."""
+    """List groups of indistinguishable tuners, such that each undecided pair is in at least one of them."""
     ps = {frozenset((verdict.better, verdict.worse)): verdict.corrected for verdict in verdicts}
     left = dict.fromkeys(ps)
     said: list[str] = []
@@ -145,7 +145,7 @@ def _undecided(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
 
 
 def _group(pair: frozenset[str], ps: Mapping[frozenset[str], float], tuners: Sequence[str]) -> list[str]:
-    """Find the pair and every further tuner that cannot be told from any in the group."""
+    """Find the pair and every further tuner that is indistinguishable from all in the group."""
     group = set(pair)
     for tuner in tuners:
         if all(frozenset((tuner, other)) in ps for other in group - {tuner}):
@@ -154,7 +154,7 @@ def _group(pair: frozenset[str], ps: Mapping[frozenset[str], float], tuners: Seq
 
 
 def _power(counts: Sequence[int]) -> list[str]:
-    """Name the least possible p where it is not below the level; `counts` of seeds per tuner, ascending."""
+    """Name the smallest possible p if it is not below the level; `counts` are the seeds per tuner, ascending."""
     pairs = math.comb(len(counts), 2)
     low = smallest_p(counts[0], counts[1])
     if low * pairs < LEVEL:

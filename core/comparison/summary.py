@@ -15,9 +15,9 @@ SHARES = (0.9, 0.95, 0.99)
 
 @dataclass(frozen=True)
 class Reach:
-    """The number of trials until a `share` of the best known speed.
+    """The number of trials to a `share` of the best known speed.
 
-    `trials` is the median over all runs, infinite when fewer than half got there; `reached` of `runs` did.
+    `trials` is the median over all runs, infinite if fewer than half reached it; `reached` of `runs` did.
     """
 
     share: float
@@ -30,11 +30,11 @@ class Reach:
 class Summary:
     """Medians over the seeds of one tuner on one task.
 
-    `cost` is of the final costs in seconds (or another `unit`), `interval` its bootstrap interval of 95%. `share` is
-    the median speed as a share of the best known, `gflops` and `gigabytes` are the median's work and traffic a second.
-    `area` is the mean over the trials of that share. `invalid` and `not_recorded` are shares of all trials, the latter
-    None where nothing is simulated. `overhead` is the tuner's own seconds per trial, `seconds` a run's, `accuracy` and
-    `correlation` its model's on trials it had not seen, None without a model.
+    `cost` is the median of the final costs in seconds (or another `unit`), and `interval` its 95% bootstrap interval.
+    `share` is the median speed as a share of the best known, `gflops` and `gigabytes` are the median's work and traffic
+    a second. `area` is the mean over the trials of that share. `invalid` and `not_recorded` are shares of all trials,
+    the latter None if nothing is simulated. `overhead` is the tuner's own seconds per trial, `seconds` the duration of
+    a run; `accuracy` and `correlation` are those of its model on unseen trials, None without a model.
     """
 
     task: str
@@ -57,7 +57,7 @@ class Summary:
 
 
 def summarize(task: TaskInfo, tuner: str, runs: Sequence[Run], *, best_known: float, trials: int) -> Summary:
-    """Summarize a tuner's runs on a task; there has to be one at least."""
+    """Summarize a tuner's runs on a task; there must be at least one."""
     finals = [run.final_cost for run in runs]
     cost = median(finals)
     return Summary(

@@ -1,4 +1,4 @@
-"""The text report of a comparison: a table and the verdicts per task. Its columns are those of the page, too."""
+"""The text report of a comparison: a table and the verdicts per task. The page has the same columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WIDTH = 120
 
 _WITHOUT = ", and none with experience"
-"""The end of the sentence about the start where no tuner was given any."""
+"""The end of the sentence about the start without experience."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Column:
 
 
 def columns(summaries: Sequence[Summary], *, trials: int) -> list[Column]:
-    """Choose the columns for these summaries of one task: those that would be empty are left out."""
+    """Choose the columns for these summaries of one task, without empty ones."""
     simulated = any(summary.not_recorded is not None for summary in summaries)
     found = [
         Column("tuner", "name and options", lambda s: s.tuner),
@@ -75,7 +75,7 @@ def columns(summaries: Sequence[Summary], *, trials: int) -> list[Column]:
 
 
 def format_costs(values: Sequence[float], unit: str = "s") -> tuple[list[str], str]:
-    """Write costs in one unit; seconds with four digits, in the unit that the first finite one chooses."""
+    """Write costs in one unit; seconds with four digits, in the unit of the first finite one."""
     if unit != "s":
         return [format_cost(value, "") if value < math.inf else "none" for value in values], unit
     finite = next((value for value in values if value < math.inf), 1.0)
@@ -129,7 +129,7 @@ def report_text(report: Comparison) -> str:
 
 
 def missing_words(report: Comparison) -> list[str]:
-    """Name the problems that could not be opened, and the tuners whose runs broke, with the first reason of each."""
+    """Name the problems that could not be opened, and the tuners with broken runs, each with its first reason."""
     lost = [f"missing from the suite: {problem}" for problem in report.setup.missing]
     for tuner in dict.fromkeys(run.tuner for run in report.broken):
         some = [run for run in report.broken if run.tuner == tuner]
@@ -161,7 +161,7 @@ def task_line(task: TaskInfo, best_known: float) -> str:
 
 
 def _wrapped(sentence: str) -> list[str]:
-    """Break a sentence into lines; "p = 0.01" stays in one piece."""
+    """Break a sentence into lines without splitting "p = 0.01"."""
     held = sentence.replace("p = ", "p\xa0=\xa0").replace("p >= ", "p\xa0>=\xa0")
     lines = textwrap.wrap(held, WIDTH, break_on_hyphens=False, subsequent_indent="  ")
     return [line.replace("\xa0", " ") for line in lines]

@@ -1,8 +1,8 @@
 """Verdicts: tests for each pair of tuners at fixed budgets and fixed targets.
 
 Both views are those of the COCO platform (Hansen et al., "COCO: a platform for comparing continuous optimizers in a
-black-box setting", 2021): how good after n trials, and how many trials until good enough. A run that never reached the
-target would have needed more trials than it had: it ranks behind all that did, and ties with its like.
+black-box setting", 2021): the quality after n trials, and the number of trials to a quality. A run that never reached
+the target would have needed more trials than it had: it ranks behind all that did, and ties with others like it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pegbox.comparison.runs import Run
 from pegbox.comparison.statistics import holm, mann_whitney, median, superiority
 
 LEVEL = 0.05
-"""The level that p has to be below for a significant difference."""
+"""The level below which p means a significant difference."""
 
 TARGET = 0.95
-"""The share of the best known speed that tuners race to."""
+"""The share of the best known speed that is the target of tuners."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Question:
     at: float
 
     def values(self, runs: Sequence[Run], *, trials: int, best_known: float) -> list[float]:
-        """Compute each run's answer: the lower, the better. At the end of all trials the final measurements count."""
+        """Compute each run's answer; lower is better. After all trials, the final measurements count."""
         if self.kind == "target":
             return [run.trials_to(best_known / self.at) for run in runs]
         return [run.final_cost if self.at >= trials else run.best_after(int(self.at)) for run in runs]
@@ -41,8 +41,8 @@ class Verdict:
     """The answer to a question about a pair on a task. `better` is the tuner with the lower ranks, `worse` the other.
 
     `p` is the two-sided p of the Mann-Whitney test, `corrected` by Holm over all pairs of the question. `superiority`
-    is the share of pairs in which a run of `better` beats one of `worse`. `ratio` is the worse median divided by
-    the better one: infinite where only one got anywhere, 1 where neither did.
+    is the share of pairs in which a run of `better` beats one of `worse`. `ratio` is the worse median divided by the
+    better one: infinite if only one found anything, 1 if neither did.
     """
 
     task: str

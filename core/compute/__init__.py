@@ -31,7 +31,7 @@ from pegbox.compute.tensor import (
 from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
-    from pegbox.compute.numpy_program import NumpyProgram  # slow to load, and seldom needed
+    from pegbox.compute.numpy_program import NumpyProgram  # slow to load, and rarely needed
 
 __all__ = [
     "AHEAD", "HIGHEST_SCORE", "RESERVED", "AttentionSizes", "ComputeOp", "ExternOp", "HeadLayout", "IterVar",

@@ -12,7 +12,7 @@ AxisKind: TypeAlias = Literal["spatial", "reduce", "thread"]
 
 
 class SizeVar(Var):
-    """A size that is known only when arrays are given: an extent, or a part of one (see `pegbox.compute.sizes`)."""
+    """A size that is known only at a call: an extent, or a part of one (see `pegbox.compute.sizes`)."""
 
     __slots__ = ()
 
@@ -49,5 +49,5 @@ class IterVar(Var):
 
     @property
     def var(self) -> Var:
-        """The variable itself, under the name that TVM's users know."""
+        """The variable itself, under its name in TVM."""
         return self

@@ -1,4 +1,4 @@
-"""Continuity: the absence of steps, at which a rounding error of a value grows into a larger one of a result."""
+"""Continuity: the absence of steps, which turn a value's rounding error into a larger one of the result."""
 
 from __future__ import annotations
 

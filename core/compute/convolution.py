@@ -1,4 +1,4 @@
-"""Convolutions of tensors, and the borders around them, as one stage each."""
+"""Convolutions of tensors and borders around tensors, each as one stage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pegbox.expr.nodes import Expr
 def padded(
     x: Tensor, before: Sequence[int], after: Sequence[int], value: Expr | float = 0.0, *, name: str = "padded"
 ) -> Tensor:
-    """Put a border of one value around X: `before[d]` elements before axis d, `after[d]` behind it; none gives X."""
+    """Put a border of one value around X: `before[d]` elements before axis d, `after[d]` after it."""
     if not any((*before, *after)):
         return x
     edge = value if isinstance(value, Expr) else const(value, x.dtype)
@@ -40,7 +40,7 @@ def convolve(
     """Convolve X[n, c, *spatial], which has its border, with filters W[o, c / groups, *kernel].
 
     Args:
-        channel_last: X and the result have their channels behind the spatial axes.
+        channel_last: X and the result have their channels after the spatial axes.
     """
     n, *spatial = x.shape
     spatial.pop(-1 if channel_last else 0)

@@ -1,4 +1,4 @@
-"""Divisions that do not round down. Where axes and sizes are known to be positive, the roundings agree."""
+"""Divisions that do not round down. For axes and sizes known to be positive, the roundings agree."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _LARGEST = 2**40
 
 
 def div(a: object, b: object) -> Expr:
-    """Division as in C: of integers towards zero (`truncdiv`), of floats as it is."""
+    """Divide as in C: integers towards zero (`truncdiv`), floats exactly rounded."""
     whole = all(dtypes.is_int(as_expr(each).dtype) for each in (a, b))
     return truncdiv(a, b) if whole else true_division(a, b)
 
 
 def ceildiv(a: object, b: object) -> Expr:
-    """Division of integers, rounding up.
+    """Divide integers, rounding up.
 
     Raises:
         ExprError: the operands are floats, or the divisor is written as 0.
@@ -35,7 +35,7 @@ def ceildiv(a: object, b: object) -> Expr:
 
 
 def truncdiv(a: object, b: object) -> Expr:
-    """Division of integers, rounding towards zero, as in C.
+    """Divide integers, rounding towards zero, as in C.
 
     Raises:
         ExprError: the operands are floats, or the divisor is written as 0.
@@ -53,9 +53,9 @@ def truncmod(a: object, b: object) -> Expr:
 
 
 def as_division(expr: Expr) -> Expr:
-    """Return the division, rounding down, in the comparisons and divisions of an expression that rounds otherwise.
+    """Find the division, rounding down, inside an expression that emulates another rounding.
 
-    Another expression is returned as it is.
+    Any other expression is returned unchanged.
     """
     match expr:
         case Select(_, _, Binary("floordiv", a, b) as down):
@@ -85,7 +85,7 @@ def _rest(a: object, b: object, positive: bool) -> Expr:
 
 
 def _rounds_apart(a: object, b: object, positive: bool) -> Expr:
-    """Test for a quotient that is negative and not whole: down is not towards zero. `positive`: `b` always is."""
+    """Test for a negative quotient that is not whole, for which down is not towards zero. `positive`: `b` always is."""
     opposite = compare("lt", a, 0) if positive else compare("ne", _is_negative(a), _is_negative(b))
     return all_of([compare("ne", floormod(a, b), 0), opposite])
 
@@ -99,12 +99,12 @@ def _is_positive(value: object) -> bool:
 
 
 def _are_natural(a: object, b: object) -> bool:
-    """Prove that neither is negative. A division by 0 gives 0 with every rounding."""
+    """Prove that neither is negative. Division by 0 gives 0 under every rounding."""
     return _between(a)[0] >= 0 and _between(b)[0] >= 0
 
 
 def _between(value: object) -> tuple[float, float]:
-    """Return the least and the largest value that are known to be possible; infinities where none are."""
+    """Return the known bounds of a value; infinities if there are none."""
     expr, ranges = as_expr(value), dict[Var, Interval]()
     for var in free_vars(expr):  # sizes, and loops up to them, are below 2**40
         ranges[var] = 1 if isinstance(var, SizeVar) else -_LARGEST, _LARGEST

@@ -1,4 +1,4 @@
-"""Functions of whole tensors, element by element: shapes are broadcast as NumPy broadcasts them."""
+"""Elementwise functions of whole tensors, with NumPy's broadcasting."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pegbox.expr import build
 from pegbox.expr.nodes import Expr
 
 ELEMENTWISE, BROADCAST = "elemwise", "broadcast"
-"""The tags of such operations; the words are TVM's."""
+"""The tags of such operations, as in TVM."""
 
 
 def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape that all are broadcast to: aligned at the end, with extents of one repeated.
+    """Return the common shape for broadcasting: aligned at the end, with extents of one repeated.
 
     Raises:
         ComputeError: two extents differ and neither is one.
@@ -42,7 +42,7 @@ def element(value: object, indices: Sequence[Expr]) -> object:
 
 
 def elementwise(function: Callable[..., object], *values: object, name: str, tag: str = "") -> Tensor:
-    """Return the tensor of `function` of the elements of tensors, which are broadcast, and of numbers.
+    """Apply `function` to the elements of broadcast tensors and to numbers; return the tensor.
 
     Raises:
         ComputeError: no value is a tensor, or the shapes do not broadcast.

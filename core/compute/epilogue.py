@@ -19,10 +19,10 @@ MOST_NODES = 2000
 
 @dataclass(frozen=True)
 class Epilogue:
-    """A pointwise computation that follows a tensor: each element is made of the same element of it, and of inputs.
+    """A pointwise computation that follows a tensor: each element depends on the tensor's same element, and on inputs.
 
     Attributes:
-        source: the placeholder in the place of the tensor.
+        source: the placeholder for the tensor.
         inputs: the further inputs, in call order.
         op: the computation, as one expression of these.
     """
@@ -33,15 +33,15 @@ class Epilogue:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """The tensor that it follows, the further inputs, and the output."""
+        """The followed tensor, the further inputs, and the output."""
         return self.source, *self.inputs, self.op.outputs[0]
 
     def over(self, op: ComputeOp, name: str) -> ComputeOp:
-        """Return an operation with the axes of another, not a reduction, that computes what follows its element."""
+        """Return an operation with the axes of another one, not a reduction, that also applies the epilogue."""
         return ComputeOp(name, op.axis, (self._element(op.body[0], op.axis),), op.attrs, op.tag, op.definition)
 
     def after(self, tensor: Tensor, name: str) -> ComputeOp:
-        """Return an operation of its own that reads a tensor."""
+        """Return a separate operation that reads a tensor."""
         axes = self.op.axis
         return ComputeOp(name, axes, (self._element(tensor(*axes), axes),), definition=self.op.definition)
 
@@ -57,14 +57,14 @@ class Epilogue:
 
 
 def epilogue_of(source: Tensor, given: Sequence[Tensor]) -> Epilogue:
-    """Return the epilogue that a computation from the placeholder `source` is.
+    """Return a computation from the placeholder `source` as an epilogue.
 
     Args:
         given: the output, or the further inputs in call order and the output.
 
     Raises:
-        ComputeError: an element of the output needs other elements of the source than its own, or none; several
-            outputs are given, or an input is missing.
+        ComputeError: an element of the output needs other elements of the source than its own, or none; there are
+            several outputs, or an input is missing.
     """
     output = given[-1] if given else source
     op = output.op
@@ -91,7 +91,7 @@ def epilogue_of(source: Tensor, given: Sequence[Tensor]) -> Epilogue:
 
 
 def _is_at(load: Load, axes: Sequence[IterVar]) -> bool:
-    """Decide if a load reads the element of these axes; along an axis of one element every index is the same."""
+    """Decide if a load reads the element at these axes; along an axis of one element, all indices are equal."""
     return all(index is axis or axis.extent == 1 for index, axis in zip(load.indices, axes, strict=True))
 
 

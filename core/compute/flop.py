@@ -18,7 +18,7 @@ from pegbox.expr.visit import children, loads
 
 
 def count_flop(outputs: Sequence[Tensor]) -> float:
-    """Floating-point (or integer value) operations of the whole graph; index arithmetic does not count.
+    """Count the floating-point (or integer value) operations of the whole graph, without index arithmetic.
 
     Each add, multiply, division (however it rounds), comparison of values, min, max and intrinsic counts one, each
     combining step of a reduction as many as the combiner has. A multiply-accumulate is two. An operation whose `attrs`
@@ -35,11 +35,11 @@ def count_flop(outputs: Sequence[Tensor]) -> float:
 
 
 FEWEST = 0.01
-"""The share of all operations from which on slow ones count."""
+"""The smallest share of all operations for slow ones to count."""
 
 
 def slow_operations(outputs: Sequence[Tensor]) -> tuple[str, ...]:
-    """Division and the slow intrinsics of the whole graph, the most frequent first; none where they are few."""
+    """List division and the slow intrinsics of the whole graph, most frequent first; empty if they are few."""
     slow: Counter[str] = Counter()
     total = 0
     for op in post_order([t.op for t in outputs]):
@@ -66,7 +66,7 @@ def _slow(expr: Expr) -> Iterator[str]:
 
 
 def elements(op: ComputeOp) -> list[Expr]:
-    """List the expressions that one step of an operation computes: values, and their combination with earlier ones."""
+    """List the expressions computed in one step of an operation: values, and their combination with earlier ones."""
     reduce = op.reduce
     if reduce is None:
         return list(op.body)
@@ -85,7 +85,7 @@ def operations(expr: Expr) -> int:
             return 0
         case Compare() if not any(True for _ in loads(expr)):
             return sum(map(operations, children(expr)))
-        case Call(name="nonpositive"):  # it computes nothing
+        case Call(name="nonpositive"):  # an assumption, which computes nothing
             return operations(expr.args[0])
         case Binary() | Call() | Compare():
             return 1 + sum(map(operations, children(expr)))

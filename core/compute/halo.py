@@ -1,7 +1,8 @@
-"""Reads beyond the borders of a tensor: slices of a copy of it that has borders, such as `np.pad` makes.
+"""Reads beyond the borders of a tensor, as slices of a copy with borders, such as `np.pad` makes.
 
-A stencil reads `A[i - 1]` where that is inside and a constant elsewhere, or at an index that is clamped, reflected or
-taken modulo the extent. All of these are affine reads of one larger tensor, whose lines are those of `A` or constant.
+A stencil reads `A[i - 1]` if that is inside, and a constant elsewhere, or it reads at an index that is clamped,
+reflected or taken modulo the extent. All of these are affine reads of one larger tensor, whose lines are those of `A`
+or constant.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class StridedRun(NamedTuple):
 
 @dataclass(frozen=True)
 class BorderedRead:
-    """A read of `source` at affine positions of lines; `fill` is the value outside of it."""
+    """A read of `source` at affine positions of lines; `fill` is the value outside it."""
 
     source: Buffer
     fill: Const | None
@@ -55,7 +56,7 @@ class BorderedRead:
     def of(
         cls, load: Load, grid: Grid, condition: Expr | None = None, fill: Const | None = None
     ) -> BorderedRead | None:
-        """Describe a read where a condition holds, of `fill` elsewhere; None where it is not one of a halo."""
+        """Describe a read under a condition, with `fill` elsewhere; None if it is not a read of a halo."""
         found = [_line(each, extent, grid) for each, extent in zip(load.indices, load.buffer.shape, strict=True)]
         known = [each for each in found if each is not None]
         if len(known) < len(found):
@@ -92,12 +93,12 @@ class Halo:
         return any(_OUTSIDE in line.held for line in self.lines)
 
     def pieces(self) -> list[tuple[StridedRun, ...]] | None:
-        """Cut it into boxes that are views of the source: a run for each dimension; None where they are too many."""
+        """Cut it into boxes that are views of the source: a run for each dimension; None if there are too many."""
         runs = [_runs(line.held) for line in self.lines]
         return list(product(*runs)) if prod(map(len, runs)) <= _MOST_PIECES else None
 
     def merged(self, read: BorderedRead) -> Halo | None:
-        """Return a halo for one more read; None where it has other elements at the same place."""
+        """Return a halo for one more read; None if it has other elements at the same place."""
         fills = [each for each in (self.fill, read.fill) if each is not None]
         if self.source is not read.source or len(set(map(repr, fills))) > 1:
             return None
@@ -112,7 +113,7 @@ class Halo:
 
 
 def halos_of(reads: Mapping[Expr, BorderedRead]) -> list[tuple[Halo, list[Expr]]]:
-    """Find halos for all reads, as few as possible; each with those that read it."""
+    """Find as few halos as possible for all reads, each with its reads."""
     found: list[tuple[Halo, list[Expr]]] = []
     for expr, read in reads.items():
         for place, (halo, members) in enumerate(found):
@@ -125,7 +126,7 @@ def halos_of(reads: Mapping[Expr, BorderedRead]) -> list[tuple[Halo, list[Expr]]
 
 
 def _line(expr: Expr, extent: int, grid: Grid) -> tuple[Linear, Line] | None:
-    """Write an index as a function of an affine form of the grid's variables: that form, and the function's values."""
+    """Write an index as a function of an affine form of the grid's variables: the form, and the function's values."""
     form, ranges = linear(expr), dict(zip(grid.variables, grid.ranges, strict=True))
     if form.terms.keys() <= ranges.keys():
         ends = [(factor * ranges[v][0], factor * (ranges[v][1] - 1)) for v, factor in form.terms.items()]  # type: ignore[index]
@@ -149,14 +150,14 @@ def _line(expr: Expr, extent: int, grid: Grid) -> tuple[Linear, Line] | None:
 
 
 def _in_place(form: Linear, line: Line) -> tuple[Linear, Line]:
-    """Move a line so that most of its positions are the indices that they hold, as they are in other lines."""
+    """Shift a line so that most of its positions equal the indices that they hold, as in other lines."""
     whole = max((run for run in _runs(line.held) if run.step == 1), key=lambda run: run.length, default=None)
     moved = 0 if whole is None else whole.source - (line.first + whole.place)
     return Linear(form.terms, form.const + moved), Line(line.first + moved, line.held)
 
 
 def _runs(held: Sequence[int]) -> list[StridedRun]:
-    """Cut a line into as few runs as it has, without those outside."""
+    """Cut a line into the fewest runs, without positions outside."""
     runs, place = list[StridedRun](), 0
     while place < len(held):
         if held[place] < 0:

@@ -11,7 +11,7 @@ from pegbox.expr.build import const
 from pegbox.expr.nodes import Expr
 
 PARTS = "3"
-"""The axis of a layout whose index says whether a row is a query, a key or a value."""
+"""The axis of a layout that distinguishes queries, keys and values."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class HeadLayout:
     queries, keys and values are parts of one array. The output has the same order.
 
     Raises:
-        ComputeError: other letters, or D is not the last.
+        ComputeError: the letters are others, or D is not the last.
     """
 
     axes: str = "BHND"
@@ -47,7 +47,7 @@ class HeadLayout:
 
     @property
     def is_joined(self) -> bool:
-        """True where queries, keys and values are parts of one array."""
+        """True if queries, keys and values are parts of one array."""
         return PARTS in self.axes
 
     @property
@@ -64,7 +64,7 @@ class HeadLayout:
         """Return the shapes of the inputs: of queries, keys and values, or of one array.
 
         Raises:
-            ComputeError: parts of one array with different shapes.
+            ComputeError: the parts of one array would have different shapes.
         """
         of = sizes
         keys = (self.shape(of.batch, of.kv_heads, of.n_k, width) for width in (of.d, of.d_v))
@@ -84,7 +84,7 @@ class HeadLayout:
         """Return the extents of an attention whose inputs have these shapes.
 
         Raises:
-            ComputeError: shapes that do not fit each other or the layout.
+            ComputeError: the shapes do not fit each other or the layout.
         """
         found = [dict(zip(self.axes, shape, strict=True)) for shape in shapes if len(shape) == len(self.axes)]
         if len(found) != len(shapes) or len(shapes) != (1 if self.is_joined else 3):

@@ -1,4 +1,4 @@
-"""Conditions on indices, evaluated on a grid: the points where they hold, as a box where they are one."""
+"""Conditions on indices, evaluated on a grid: the points where they hold, if these form a box."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def reads_nothing(expr: Expr) -> bool:
 
 
 def box_of(condition: Expr, grid: Grid) -> Grid | None:
-    """Find the part of the grid where a condition on its variables holds; None where that is not a box."""
+    """Find the part of the grid where a condition on its variables holds; None if that is not a box."""
     ranges = dict(zip(grid.variables, grid.ranges, strict=True))
     for part in _groups_of_shared_variables(conjuncts(condition)):
         own = _grid_of(part, grid)
@@ -42,7 +42,7 @@ def box_of(condition: Expr, grid: Grid) -> Grid | None:
 
 
 def side_with_box(select: Select, grid: Grid) -> tuple[Grid, Expr, Expr] | None:
-    """Find the box of a choice: where it is, the value there, and the value elsewhere."""
+    """Find the box of a choice, the value there, and the value elsewhere."""
     if (box := box_of(select.cond, grid)) is not None:
         return box, select.a, select.b
     box = box_of(logical_not(select.cond), grid)
@@ -87,5 +87,5 @@ def _grid_of(conditions: Sequence[Expr], grid: Grid) -> Grid:
 
 
 def _mask(conditions: Sequence[Expr], grid: Grid) -> NDArray[Any] | None:
-    """Evaluate a conjunction; None where there are too many points."""
+    """Evaluate a conjunction; None if there are too many points."""
     return Evaluator(grid, {}).full(all_of(conditions)) if grid.size <= MOST_POINTS else None

@@ -14,15 +14,16 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import redirect_loads, rewrite, substitute, walk
 
 MOST_NODES = 400
-"""The size up to which an expression grows: the compiler takes longer than in proportion to it."""
+"""The size up to which an expression grows, since compile time grows faster than the size."""
 
 Body = tuple[Expr, ...]
 
 
 def inlined(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """Return the same computation without the stages that a single other one reads, each element at most once.
+    """Return the same computation without the stages that only one other stage reads, each element at most once.
 
-    Stages with reductions and the outputs themselves stay. A computation with scans or statements stays as it is.
+    Stages with reductions, and the outputs themselves, stay. A computation with scans or statements is returned
+    unchanged.
     """
     ops = post_order([tensor.op for tensor in outputs])
     plain = [op for op in ops if type(op) is ComputeOp]
@@ -55,7 +56,7 @@ def _is_read_once(op: ComputeOp, reader: ComputeOp, body: Body) -> bool:
 
 
 def _with_element(op: ComputeOp, element: Expr, reader: ComputeOp, body: Body) -> Body:
-    """Return the body of a reader in which an operation's element is computed in place of each load of it."""
+    """Return a reader's body with each load of an operation's element replaced by its computation."""
     ranges: Ranges = {axis: (axis.dom.min, axis.dom.min + axis.extent - 1) for axis in reader.loop_axes}
 
     def leaf(expr: Expr) -> Expr | None:
@@ -63,7 +64,7 @@ def _with_element(op: ComputeOp, element: Expr, reader: ComputeOp, body: Body) -
             return None
         indices = [rewrite(index, leaf) for index in expr.indices]
         made = substitute(element, dict(zip(op.axis, indices, strict=True)))
-        # Where indices are axes nothing is to be simplified, and an axis of one iteration stays an index.
+        # If indices are axes, nothing can be simplified, and an axis of one iteration stays an index.
         return made if all(index in reader.loop_axes for index in indices) else simplify(made, ranges)
 
     return map_bodies(body, lambda expr: rewrite(expr, leaf))
@@ -74,7 +75,7 @@ def _size(body: Body) -> int:
 
 
 def _rebuilt(outputs: Sequence[Tensor], bodies: dict[ComputeOp, Body]) -> list[Tensor]:
-    """Return the outputs of operations with other bodies."""
+    """Return the outputs of operations rebuilt with other bodies."""
     made: dict[Buffer, Tensor] = {}
     for op, body in bodies.items():
         if body is op.body and not any(tensor.buffer in made for tensor in op.inputs):

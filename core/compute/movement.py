@@ -1,4 +1,4 @@
-"""Tensors that hold the elements of another one in another shape or order."""
+"""Tensors with the elements of another one in a different shape or order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy code that a person wrote for a computation, as a program."""
+"""A program from hand-written NumPy code for a computation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pegbox.errors import TemplateError
 
 
 def program_of_code(code: str, tensors: Sequence[Tensor]) -> NumpyProgram:
-    """Make a program of an expression of `np` and the inputs by name; several outputs are a tuple.
+    """Make a program from an expression of `np` and the inputs by name; several outputs are a tuple.
 
     `tensors` are a kernel's arguments.
 

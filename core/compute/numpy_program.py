@@ -1,10 +1,10 @@
-"""A computation as the NumPy program that a person would write, for a comparison with the speed of a kernel.
+"""A computation as the NumPy program that a person would write, for comparison with a kernel's speed.
 
-It differs from the reference (`pegbox.compute.reference`), which is made to be exact: here everything is computed in
-its own type, sums of products are `np.matmul`, sums over a small window are sums of shifted slices, other reductions
+It differs from the reference (`pegbox.compute.reference`), whose aim is exactness: here everything is computed in its
+own type, sums of products are `np.matmul`, sums over a small window are sums of shifted slices, other reductions are
 NumPy's own, borders are filled and copied, and a permutation of elements is a view. Tensors made ahead of time (the
-attribute `AHEAD`) are made when the program is prepared. A computation that NumPy has no such words for (gathers,
-reducers of one's own) has none, unless its template gives one (`pegbox.compute.numpy_code`).
+attribute `AHEAD`) are made when the program is prepared. A computation that NumPy cannot express in this way (gathers,
+user-defined reducers) has no program, unless its template provides one (`pegbox.compute.numpy_code`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _Groups: TypeAlias = tuple[tuple[Var, ...], ...]
 """The variables of a product's batch, rows, columns and reduction."""
 
 _MOST_SHIFTS = 64
-"""The largest window that is written as one statement for each of its points."""
+"""The largest window to write as one statement for each of its points."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class NumpyProgram:
     text: str
 
     def prepare(self, inputs: Sequence[Array]) -> tuple[Callable[[], None], list[Array]]:
-        """Make a function that computes the outputs from the inputs (in call order), and the list that holds them."""
+        """Make a function that computes the outputs from the inputs (in call order), and the list of outputs."""
         scope: dict[str, Any] = {"np": np, "view": _view}
         exec(compile(self.text, "<numpy program>", "exec"), scope)
         made: tuple[Callable[[], None], list[Array]] = scope["prepare"]([*map(np.ascontiguousarray, inputs)])
@@ -69,7 +69,7 @@ def numpy_program(tensors: Sequence[Tensor]) -> NumpyProgram:
     """Write the program for a kernel's arguments, inputs and outputs.
 
     Raises:
-        NoNumpyProgram: NumPy has no plain words for it.
+        NoNumpyProgram: NumPy cannot express it plainly.
     """
     inputs = [t for t in tensors if isinstance(t.op, PlaceholderOp)]
     outputs = [t for t in tensors if not isinstance(t.op, PlaceholderOp)]
@@ -137,7 +137,7 @@ class _ProgramWriter(StatementWriter):
                 self.fill(self._place(tensor, grid), body, grid, tensor.dtype)
 
     def _in_digits(self, expr: Expr, grid: Grid) -> tuple[Expr, Grid]:
-        """Return an expression and its grid with a dimension for each digit of a variable, as `reshape` gives them."""
+        """Return an expression and its grid with a dimension for each digit of a variable, as after `reshape`."""
         parts = {
             v: split(v, end, [expr]) or [(v, end)] for v, (_, end) in zip(grid.variables, grid.ranges, strict=True)
         }
@@ -176,7 +176,7 @@ class _ProgramWriter(StatementWriter):
         self._shifted(combiner.op, source, start, target, spatial, both, steps)
 
     def _product(self, pair: tuple[Factor, Factor], window: Grid, tensor: Tensor, spatial: Grid, both: Grid) -> bool:
-        """Write a sum of products as one call of NumPy; False where it has none, or slices are faster."""
+        """Write a sum of products as one call of NumPy; False if there is none, or slices are faster."""
         groups = matmul_groups(pair[0].variables, pair[1].variables, spatial.variables)
         slides = window.size > 1 and {*window.variables} == {*groups[-1]}
         if slides and not (groups[1] and groups[2]):
@@ -186,7 +186,7 @@ class _ProgramWriter(StatementWriter):
         return self._contraction(pair, groups, tensor, spatial, both)
 
     def _correlation(self, pair: tuple[Factor, Factor], tensor: Tensor, spatial: Grid, both: Grid) -> bool:
-        """Write a sum over one sliding window as `np.correlate`; False where it is something else."""
+        """Write a sum over one sliding window as `np.correlate`; False for anything else."""
         signal, taps = pair if len(pair[0].variables) == 2 else pair[::-1]
         if len(both.variables) != 2 or len(taps.variables) != 1 or taps.variables == spatial.variables:
             return False
@@ -230,7 +230,7 @@ class _ProgramWriter(StatementWriter):
     def _contraction(
         self, pair: tuple[Factor, Factor], groups: _Groups, tensor: Tensor, spatial: Grid, both: Grid
     ) -> bool:
-        """Write a sum of products as `np.matmul`; False where a factor has an axis to itself that is summed."""
+        """Write a sum of products as `np.matmul`; False if a summed axis belongs to only one factor."""
         in_a, in_b = (set(factor.variables) for factor in pair)
         if (in_a ^ in_b) - set(spatial.variables) or not set(spatial.variables) <= in_a | in_b:
             return False
@@ -242,7 +242,7 @@ class _ProgramWriter(StatementWriter):
         ordered = Grid(order, tuple(ranges[v] for v in order))
         if tensor in self.outputs:
             self.allocate(tensor.buffer, row_major(tensor.shape))
-        else:  # laid out as the product is, so that nothing is copied
+        else:  # in the product's layout, so that nothing is copied
             steps = dict(zip(order, row_major(ordered.shape), strict=True))
             self.allocate(tensor.buffer, tuple(steps[v] for v in spatial.variables))
         whole = self.storages[tensor.buffer]
@@ -258,18 +258,18 @@ class _ProgramWriter(StatementWriter):
         return True
 
     def _matrix(self, factor: Factor, groups: Sequence[tuple[Var, ...]], grid: Grid) -> str:
-        """Return a factor with one dimension for each group of variables; without the batch where that is one."""
+        """Return a factor with one dimension for each group of variables, without a batch of one."""
         own = grid.only(factor.variables)
         ranges = dict(zip(own.variables, own.ranges, strict=True))
         order = tuple(v for group in groups for v in group)
         text = self.full(factor.expr, Grid(order, tuple(ranges[v] for v in order)))
         if factor.expr.dtype == "float16":
-            text = f"{text}.astype(np.float32)"  # no BLAS multiplies halves
+            text = f"{text}.astype(np.float32)"  # BLAS does not multiply halves
         shape = tuple(grid.only(group).size for group in groups)
         return f"{text}.reshape({shape if shape[0] > 1 else shape[1:]})"
 
     def _place(self, tensor: Tensor, grid: Grid) -> Destination:
-        """Return the place that a tensor is written to, where digits of one variable are side by side."""
+        """Return the place to write a tensor to, where digits of one variable are adjacent."""
         held = self.storages[tensor.buffer]
         by_axis: dict[Var, int] = dict(zip(tensor.op.axis, held.strides, strict=True))
         steps = {v: by_axis[of] * step for v in grid.variables for of, step in [self.digits[v]]}
@@ -286,7 +286,7 @@ def _check(op: Operation) -> None:
 
 
 def _window(source: Expr, spatial: Grid, both: Grid) -> Grid:
-    """Return the axes of a reduction that slide over a tensor: an index adds them to an axis of the output."""
+    """Return the axes of a reduction that slide over a tensor, because an index adds them to an axis of the output."""
     outer = {v for v, n in zip(spatial.variables, spatial.shape, strict=True) if n > 1}
     sliding = set[Var]()
     for load in loads(source):

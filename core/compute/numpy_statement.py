@@ -1,8 +1,8 @@
 """The statements of a NumPy program: expressions on views of flat arrays, written in place.
 
-A read is a slice, and one beyond the borders of a tensor a slice of its copy with borders (`pegbox.compute.halo`). A
-value that depends on indices alone is computed when the program is prepared, and a part that a statement needs twice
-has a name.
+A read is a slice; beyond the borders of a tensor, it is a slice of a copy with borders (`pegbox.compute.halo`). A value
+that depends only on indices is computed when the program is prepared, and a part that a statement needs twice gets a
+name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, 
 from pegbox.expr.visit import children, free_vars, loads, rewrite
 
 MOST_ELEMENTS = 1 << 26
-"""The largest array that the program makes; beyond, memory would be measured."""
+"""The largest array that the program makes; with larger ones, the time would be that of memory."""
 
 DTYPES = frozenset(dtypes.BITS) - {"bfloat16"}
 """The types that NumPy has."""
@@ -46,12 +46,12 @@ _FORMULAS = {
 
 
 class NoNumpyProgram(Exception):
-    """An exception for a computation that NumPy has no plain words for, with the reason."""
+    """NumPy cannot express a computation plainly, for the given reason."""
 
 
 @dataclass(frozen=True)
 class Storage:
-    """The place of a tensor: in a flat array, from `offset` on, with steps in elements."""
+    """The place of a tensor in a flat array, from `offset` on, with steps in elements."""
 
     name: str
     strides: tuple[int, ...]
@@ -60,7 +60,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class Destination:
-    """The place that a grid is written to: the offset of the point where all variables are 0, and their steps."""
+    """The place to write a grid to: the offset of the point where all variables are 0, and their steps."""
 
     name: str
     offset: int
@@ -69,7 +69,7 @@ class Destination:
 
 @dataclass
 class StatementWriter:
-    """Writes statements into `steps`, and into `before` those that run when the program is prepared."""
+    """A writer of statements into `steps`, and into `before` if they run when the program is prepared."""
 
     storages: dict[Buffer, Storage] = field(default_factory=dict)
     before: list[str] = field(default_factory=list)
@@ -77,7 +77,7 @@ class StatementWriter:
     views: dict[str, str] = field(default_factory=dict)
     halos: dict[tuple[object, ...], Buffer] = field(default_factory=dict)
     terms: dict[str, str] = field(default_factory=dict)
-    """The text of each part of the statement that is being written, with its symbol."""
+    """The text of each part of the current statement, with its symbol."""
     shared: int = 0
 
     def fill(self, place: Destination, expr: Expr, grid: Grid, dtype: str) -> None:
@@ -93,15 +93,14 @@ class StatementWriter:
             self.assign(self.target(place, grid), self.affine(expr, grid), grid, dtype)
 
     def affine(self, expr: Expr, grid: Grid) -> Expr:
-        """Rewrite a value so that all its reads are affine ones within a tensor: of halos, and of parts that are
-        filled box by box."""
+        """Rewrite a value so that all its reads are affine within a tensor: of halos, and parts filled box by box."""
         reads: dict[Expr, BorderedRead] = {}
 
         def read(e: Expr) -> Expr | None:
             match e:
                 case Select(cond, a, b) if reads_nothing(cond):
                     box = box_of(cond, grid)
-                    if box is not None and box.size in (0, grid.size):  # it is the same everywhere
+                    if box is not None and box.size in (0, grid.size):  # the condition is constant
                         return rewrite(a if box.size else b, read)
                     if self.is_within(e, grid):
                         return None
@@ -131,7 +130,7 @@ class StatementWriter:
         return all(each.buffer in held and grid.walk(each, held[each.buffer].strides) for each in loads(expr))
 
     def select_below(self, expr: Select, grid: Grid) -> Expr | None:
-        """Move a choice of zero into the factor that needs it; None where there is none."""
+        """Move a choice of zero into the factor that needs it; None if there is none."""
         if not isinstance(expr.b, Const) or expr.b.value != 0:
             return None
         match expr.a:
@@ -158,7 +157,7 @@ class StatementWriter:
         return Load(buffer, tuple(Linear({v: 1}, -first).to_expr() for v, first in firsts.items()))
 
     def _halo(self, halo: Halo) -> Buffer:
-        """Copy a tensor with borders; one that exists is used again."""
+        """Copy a tensor with borders, or reuse an existing copy."""
         key = (self.steps is self.before, *halo.key)
         if key in self.halos:
             return self.halos[key]
@@ -206,7 +205,7 @@ class StatementWriter:
                 self.step(f"{target}[...] = {self.text(expr, grid)}")
 
     def step(self, text: str) -> None:
-        """Add a statement, and before it one for each part that it needs more than once."""
+        """Add a statement, preceded by one for each part that it needs more than once."""
         parts, self.terms = {symbol: part for part, symbol in self.terms.items()}, {}
         uses = Counter(found[0] for each in (*parts.values(), text) for found in _SYMBOL.finditer(each))
         for symbol, part in parts.items():
@@ -218,7 +217,7 @@ class StatementWriter:
         self.steps.append(_SYMBOL.sub(lambda found: parts[found[0]], text))
 
     def text(self, expr: Expr, grid: Grid) -> str:
-        """Return the text of a value; a symbol for `step` where it is computed."""
+        """Return the text of a value, or a symbol for `step` if it is computed."""
         match expr:
             case Const():
                 return number(expr.value)
@@ -285,7 +284,7 @@ class StatementWriter:
         return self.named(f"view({name}, {offset}, {tuple(shape)}, {tuple(strides)})")
 
     def named(self, text: str) -> str:
-        """Return the name of a value that is made when the program is prepared."""
+        """Return the name of a value made when the program is prepared."""
         if text not in self.views:
             self.views[text] = f"v{len(self.views)}"
             self.before.append(f"{self.views[text]} = {text}")
@@ -313,14 +312,14 @@ def number(value: float) -> str:
 
 
 def _unread(load: Load) -> str:
-    """Say why a read is not a slice."""
+    """Explain why a read is not a slice."""
     if all(map(reads_nothing, load.indices)):
         return f"the elements {load} are not a slice"
     return f"{load} has an index that is read from memory"
 
 
 def _scalar(const: Const) -> str:
-    """Write a constant with its type, where nothing else has one."""
+    """Write a constant with its type, because no other operand has one."""
     return f"np.dtype('{const.dtype}').type({number(const.value)})"
 
 

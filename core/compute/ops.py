@@ -22,11 +22,11 @@ from pegbox.origin import Definition, located
 from pegbox.shown import value_text
 
 FLOP = "FLOP"
-"""The attribute of an operation that says how much arithmetic it counts for; the name is TVM's."""
+"""The attribute of an operation for the arithmetic that it counts as; the name is TVM's."""
 
 
 def shape_of(shape: object, name: str) -> tuple[int, ...]:
-    """Return the extents of the shape of something called `name`.
+    """Return the extents of the shape of an object called `name`.
 
     Raises:
         ComputeError: an extent is not a positive integer.
@@ -53,7 +53,7 @@ def shape_of(shape: object, name: str) -> tuple[int, ...]:
 
 
 def _extent(value: object) -> int | None:
-    """Return an extent, if it is one: an integer, or an expression of size variables in its place."""
+    """Return the value if it is an extent: an integer, or an expression of size variables in its place."""
     number = _integer(value)
     if number is not None or not isinstance(value, Expr) or not dtypes.is_int(value.dtype):
         return number
@@ -66,7 +66,7 @@ def placeholder(shape: Sequence[int], dtype: str = "float32", name: str = "place
 
     Raises:
         ComputeError: an extent is not a positive integer.
-        ExprError: unknown dtype.
+        ExprError: the dtype is unknown.
     """
     check_text("placeholder: name", name, error=ComputeError)
     return PlaceholderOp(name, shape_of(shape, name), dtypes.check(dtype)).outputs[0]
@@ -99,7 +99,7 @@ def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
 
 
 def _integer(value: object) -> int | None:
-    """Return an argument as an integer. A quotient such as `64 / 16`, a float in Python, counts if it is whole."""
+    """Return an argument as an integer. A quotient such as `64 / 16`, a float in Python, is accepted if it is whole."""
     number = _value(value)
     return int(number) if isinstance(number, float) and number.is_integer() else dtypes.integer(number)
 
@@ -137,12 +137,12 @@ def compute(
     """Make a tensor whose element at (i, j, ...) is `fcompute(i, j, ...)`; a tuple of them makes a tuple of tensors.
 
     `tag` and `attrs` are kept for searches of operations (`tensor.op.tag`, `tensor.op.attrs`). The attribute "FLOP" is
-    the amount of arithmetic that the whole operation counts for, in place of that of its expression.
-    `varargs_names` are the names of the axes that a function takes as `*indices`.
+    the arithmetic that the whole operation counts as, in place of that of its expression. `varargs_names` are the names
+    of the axes for a function of `*indices`.
 
     Raises:
         ComputeError: a reduction is not at the top of the expression, variables are unbound, outputs disagree, or an
-            argument is not of its kind.
+            argument has the wrong kind.
     """
     check_text("compute: name", name, error=ComputeError)
     tag = tag_of(f"compute {name!r}", tag)
@@ -167,7 +167,7 @@ def compute(
 
 
 def attributes(name: str, attrs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the attributes of an operation, checked."""
+    """Check and return the attributes of an operation."""
     what = f"compute {name!r}: attrs"
     given = check_mapping(what, {} if attrs is None else attrs, "attributes by name", error=ComputeError)
     if FLOP in given:
@@ -185,7 +185,7 @@ def _element(value: object, name: str) -> Expr:
 
 def _axis_names(fcompute: Callable[..., object], extents: tuple[int, ...], varargs: Sequence[str] | None) -> list[str]:
     if type(fcompute) is FunctionType and not fcompute.__dict__ and not fcompute.__defaults__ and varargs is None:
-        # Most functions are such lambdas, of which `inspect` needs a quarter of the time of the whole `compute`.
+        # Most functions are such lambdas, for which `inspect` would take a quarter of the time of `compute`.
         code = fcompute.__code__
         own = list(code.co_varnames[: code.co_argcount])
         rest = len(extents) if code.co_flags & inspect.CO_VARARGS else 0
@@ -247,18 +247,18 @@ def _check_part(name: str, part: Expr, bound: set[IterVar]) -> None:
 
 def sum(
     expr: object, axis: IterVar | Sequence[IterVar] | None = None, where: object = None
-) -> Reduce:  # the field's name
+) -> Reduce:  # the names are common in the field, though they hide built-ins
     """Sum over reduce axes, where `where` holds."""
     return cast(Reduce, reducer.apply(reducer.SUM, expr, axis, where))
 
 
 def prod(expr: object, axis: IterVar | Sequence[IterVar] | None = None, where: object = None) -> Reduce:
-    """Product over reduce axes."""
+    """Multiply over reduce axes."""
     return cast(Reduce, reducer.apply(reducer.PROD, expr, axis, where))
 
 
 def max(expr: object, axis: object = None, where: object = None) -> Expr:
-    """Largest value over reduce axes (the lowest value of the type when none qualifies).
+    """Find the largest value over reduce axes (the lowest value of the type if none qualifies).
 
     `max(a, b)` of two numbers is the larger one, as in TVM.
     """
@@ -266,7 +266,7 @@ def max(expr: object, axis: object = None, where: object = None) -> Expr:
 
 
 def min(expr: object, axis: object = None, where: object = None) -> Expr:
-    """Smallest value over reduce axes (the highest value of the type when none qualifies).
+    """Find the smallest value over reduce axes (the highest value of the type if none qualifies).
 
     `min(a, b)` of two numbers is the smaller one, as in TVM.
     """

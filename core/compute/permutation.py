@@ -1,4 +1,4 @@
-"""Computations whose tensors have their axes in another order."""
+"""Computations with permuted tensors."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def permuted(
 
     Args:
         inputs: tensors to read in place of inputs, each with its order of the input's axes.
-        orders: the order of the axes of the tensors that are computed, by their number; others stay.
+        orders: the order of the axes of computed tensors, by their number of axes; others stay.
 
     Raises:
-        ComputeError: an operation is a scan or a statement, whose axes cannot be exchanged.
+        ComputeError: an operation is a scan or a statement, whose axes cannot be permuted.
     """
     made: dict[Buffer, Tensor] = {old.buffer: new for old, (new, _) in inputs.items()}
     targets: dict[Buffer, tuple[Buffer, Callable[[Box], Box]]] = {

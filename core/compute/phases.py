@@ -1,7 +1,8 @@
-"""Reductions without the terms that a stride makes zero: the phases of an axis, its residue classes, one by one.
+"""Reductions without the terms that a stride makes zero: the phases of an axis, which are its residue classes, one by
+one.
 
-A transposed convolution of stride s multiplies zeros in all but one of s products along each axis. Output i meets the
-kernel's positions r with (i + r + c) % s == 0 alone: the outputs of one phase i % s share one phase r % s, and make a
+A transposed convolution of stride s multiplies zeros in all but one of s products along each axis. Output i uses only
+the kernel's positions r with (i + r + c) % s == 0: the outputs of one phase i % s share one phase r % s, and form a
 dense convolution (Crochiere and Rabiner, "Multirate Digital Signal Processing", 1983, on polyphase filters).
 """
 
@@ -37,8 +38,8 @@ class Phase:
 
     Attributes:
         form: a sum over the operation's axes.
-        output: the output axis whose phase counts; None where a single phase of the reduce axis does.
-        reduce: the reduce axis of which one phase is left at each point.
+        output: the output axis whose phase matters; None if only a single phase of the reduce axis does.
+        reduce: the reduce axis, of which one phase remains at each point.
         step: a variable for (form - rest) / stride.
     """
 
@@ -71,21 +72,21 @@ class Phase:
         a = self.form.coefficient(self.output)
         inverse = _inverse(a, self.stride)
         missing = index(-self._gap) - phase * b
-        # The output axis that solves the condition modulo the stride, and the strides that its multiple is too far.
+        # Solve the condition modulo the stride for the output axis, and count the strides that its multiple overshoots.
         wanted, whole = missing * inverse, missing * ((a * inverse - 1) // self.stride)
         found[self.output] = output * self.stride + floormod(wanted, self.stride)
         return found | {self.step: others + output * a + reduce * b + whole - floordiv(wanted, self.stride) * a}
 
     @property
     def _gap(self) -> int:
-        """The constant of `form - rest`, counted from the first value of the reduce axis."""
+        """Compute the constant of `form - rest`, counted from the first value of the reduce axis."""
         return self.form.const - self.rest + self.form.coefficient(self.reduce) * self.reduce.dom.min
 
 
 def without_zeros(arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return the arguments of the same computation whose reductions leave out the terms that a stride makes zero.
+    """Return the arguments of the same computation without the terms of reductions that a stride makes zero.
 
-    A product by such a zero counts as zero, also that of an infinity or a NaN.
+    A product with such a zero counts as zero, even for an infinity or a NaN.
     """
     ops = [op for op in post_order([t.op for t in arguments]) if type(op) is ComputeOp]
     names = [op.name for op in post_order([t.op for t in arguments])]
@@ -113,7 +114,7 @@ def without_zeros(arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
 
 
 class _Phased:
-    """An operation whose reduction is done in phases, where its terms let it."""
+    """An operation with its reduction split into phases, as far as its terms allow."""
 
     def __init__(self, op: ComputeOp, names: list[str]) -> None:
         self.op, self.names = op, names
@@ -133,7 +134,7 @@ class _Phased:
         self.all_padded = True
 
     def element(self) -> Element | None:
-        """Give the reader of an element from the phases that replace the operation; None where there are none."""
+        """Return the reader of an element from the phases that replace the operation; None if there are none."""
         reduce = self.op.reduce
         if not self.phases or reduce is None:
             return None
@@ -147,7 +148,7 @@ class _Phased:
         axes = tuple(self.axes[axis] for axis in reduce.axes)
         condition = self._moved(all_of(conditions))
         if isinstance(condition, Const) and not condition.value:
-            return None  # no term at all: every index would be out of bounds
+            return None  # no term remains, and every index would be out of bounds
         body = Reduce(reduce.reducer, (self._moved(terms),), axes, condition, 0)
         name = unused_name(f"{self.op.name}_phases", self.names)
         self.names.append(name)
@@ -156,7 +157,7 @@ class _Phased:
         return lambda *at: self._read(new.outputs[0], at)
 
     def _flop(self) -> dict[str, float]:
-        """Return the attribute that counts the operations on the terms that are left, where guards mask others."""
+        """Return the attribute that counts the operations on the remaining terms, if guards mask others."""
         pairs = [(axis, p.stride) for p in self.phases for axis in (p.output, p.reduce) if axis is not None]
         if all(axis.extent % stride == 0 for axis, stride in pairs):
             return {}
@@ -191,7 +192,7 @@ class _Phased:
         return {axis: each for axis, each in ranges.items() if axis not in self.kept}
 
     def _expanded(self, expr: Expr) -> Expr:
-        """Return an expression in which the producers that put zeros between their elements are computed in place."""
+        """Inline the producers that put zeros between their elements into an expression."""
         known = [(p.form, p.stride, p.rest) for p in self.phases]
 
         def leaf(e: Expr) -> Expr | None:
@@ -203,7 +204,7 @@ class _Phased:
         return rewrite(expr, leaf)
 
     def _in_steps(self, expr: Expr) -> Expr:
-        """Return an expression in which the forms of the phases are functions of their steps."""
+        """Write the forms of the phases in an expression as functions of their steps."""
 
         def leaf(e: Expr) -> Expr | None:
             form = linear(e) if e.dtype == INDEX else Linear({}, 0)
@@ -218,7 +219,7 @@ class _Phased:
         return simplify(rewrite(expr, leaf), self._foldable(self.ranges))
 
     def _placed(self, expr: Expr, conditions: Sequence[Expr]) -> tuple[Expr, list[Expr]]:
-        """Return the terms of a sum with conditions moved to their operands, and the conditions that are left."""
+        """Return the terms of a sum with conditions moved to their operands, and the remaining conditions."""
         match expr:
             case Binary("mul", a, b):
                 left, rest = self._placed(a, conditions)
@@ -242,7 +243,7 @@ class _Phased:
     def _padded(self, operand: Expr, conditions: Sequence[Expr]) -> Expr | None:
         """Return a load of a stage that computes an operand for each step, with zeros where no point needs it.
 
-        None where the operand depends on more than the step, or might be read outside of its shape.
+        None if the operand depends on more than the step, or might be read outside its shape.
         """
         indices = (e for load in loads(operand) for e in load.indices)
         used = list(dict.fromkeys(v for e in indices for v in walk(e) if isinstance(v, Var)))
@@ -270,7 +271,7 @@ class _Phased:
         return Load(stage.outputs[0].buffer, tuple(v - box[v][0] for v in used))
 
     def _guards(self, terms: Expr) -> Iterator[Expr]:
-        """Yield the conditions for a point of the new axes to be one of the old, where that counts."""
+        """Yield the conditions for a point of the new axes to be an old one, if that matters."""
         for p in self.phases:
             if p.reduce.extent % p.stride:
                 yield p.reduce < p.reduce.dom.min + p.reduce.extent
@@ -283,14 +284,14 @@ class _Phased:
         return {p.step for p in self.phases}
 
     def _box(self, var: Var) -> Interval:
-        """Return the values that a variable takes over all the new axes."""
+        """Return the range of a variable over all the new axes."""
         found = bounds(self._moved(var), self.new_ranges)
         assert found is not None  # axes have ranges
         return found
 
 
 def _phases(op: ComputeOp) -> Iterator[Phase]:
-    """Yield the conditions of an operation's terms that leave one phase of a reduce axis, each axis once."""
+    """Yield the conditions on an operation's terms that leave one phase of a reduce axis, each axis once."""
     reduce = op.reduce
     if reduce is None or len(op.body) > 1:
         return
@@ -316,7 +317,7 @@ def _residue(condition: Expr) -> tuple[Linear, int, int] | None:
 
 
 def _needed(expr: Expr) -> Iterator[Expr]:
-    """Yield the conditions without each of which an expression is zero."""
+    """Yield the conditions that are each necessary for an expression to be nonzero."""
     match expr:
         case Select(cond, a, b) if _is_zero(b):
             yield from conjuncts(cond)
@@ -333,7 +334,7 @@ def _needed(expr: Expr) -> Iterator[Expr]:
 
 
 def _inlined(expr: Expr) -> Expr | None:
-    """Give the computation of the stage that a load reads; None for inputs, reductions and other expressions."""
+    """Return the computation of the stage that a load reads; None for inputs, reductions and other expressions."""
     if not isinstance(expr, Load):
         return None
     op = owner(expr.buffer).op
@@ -347,13 +348,13 @@ def _is_zero(expr: Expr) -> bool:
 
 
 def _inverse(value: int, stride: int) -> int:
-    """Return the number next to zero by which a value times it is 1 modulo the stride."""
+    """Return the multiplicative inverse of a value modulo the stride with the smallest magnitude."""
     found = pow(value, -1, stride)
     return found - stride if 2 * found > stride else found
 
 
 def _refined(conditions: Iterable[Expr], ranges: Ranges) -> tuple[dict[Var, Interval], list[Expr]]:
-    """Return the ranges of variables where conditions hold, and the conditions that do not bound a variable."""
+    """Narrow the ranges of variables by conditions; return them with the conditions that do not bound a variable."""
     found, others = dict(ranges), []
     for condition in conditions:
         if not isinstance(condition, Compare) or condition.op not in ("lt", "le", "gt", "ge"):

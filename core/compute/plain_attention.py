@@ -31,11 +31,11 @@ def attention(
 
     Args:
         arrays: Q, K and V, or one array of all, in a layout; a head of K and V may serve several of Q.
-        causal: the last query sees all keys, and each one before it one key fewer.
+        causal: True if the last query sees all keys, and each earlier one sees one key fewer.
         bias: the summand of the scores [batch, heads, queries, keys], broadcast along axes of one element.
 
     Raises:
-        ComputeError: shapes that do not fit.
+        ComputeError: the shapes do not fit.
     """
     p = layout.sizes([array.shape for array in arrays])
     dtype, group = arrays[0].dtype, p.heads // p.kv_heads

@@ -30,7 +30,7 @@ def _typed(expr: Const) -> str:
 
 
 def _number(expr: Const) -> str:
-    """Return a constant as an argument: a fraction of Python's is a float32."""
+    """Write a constant as an argument; Python's floats become float32."""
     return repr(float(expr.value)) if expr.dtype == "float32" and math.isfinite(expr.value) else _typed(expr)
 
 
@@ -38,7 +38,7 @@ _STYLE = Style(
     literal=_number,
     quote=quoted,
     prefix="te.",
-    words={"min": "minimum", "max": "maximum"},  # of an axis, te.min and te.max are reductions
+    words={"min": "minimum", "max": "maximum"},  # te.min and te.max would be reductions
     select="if_then_else",
     cast="cast",
     call_llvm="call_llvm_intrin",
@@ -46,9 +46,9 @@ _STYLE = Style(
 
 
 class _Printer(Printer):
-    """A printer of expressions that Python evaluates: operators that it cannot overload are functions.
+    """A printer of expressions as
 
-    Python must not compute numbers itself.
+    Python code; operators that cannot be overloaded are functions. Python must not fold numbers itself.
     """
 
     def expr(self, expr: Expr, outer: int = 0) -> str:
@@ -62,8 +62,8 @@ class _Printer(Printer):
     def operand(self, of: Pair, part: Expr, outer: int = 0) -> str:
         """Return the text of a part of an expression.
 
-        A number of Python's takes its type from the other operand. Two would be computed by Python, in double
-        precision, and one on the left of a comparison would turn the comparison round.
+        A Python number takes its type from the other operand. Python would compute two numbers in double precision, and
+        would swap a comparison with one on the left.
         """
         if not isinstance(part, Const):
             return self.expr(part, outer)
@@ -87,12 +87,12 @@ class _ReducerPrinter(_Printer):
 
 
 def _operands(expr: Expr, op: str) -> list[Expr]:
-    """Return the operands of a chain of one logical operator, which is read from the left."""
+    """Return the operands of a chain of one left-associative logical operator."""
     return [*_operands(expr.a, op), expr.b] if isinstance(expr, Logic) and expr.op == op else [expr]
 
 
 def tensor_names(ops: Iterable[Operation], reserved: Iterable[str] = ()) -> dict[Buffer, str]:
-    """Return an identifier for each tensor of a graph: no two are alike, and none is one that te code uses itself.
+    """Return an identifier for each tensor of a graph; all are distinct, and none is used by te code itself.
 
     Args:
         reserved: further names that no tensor may have.
@@ -121,10 +121,10 @@ def te_lines(ops: Sequence[Operation], names: Mapping[Buffer, str]) -> Iterator[
 
 
 class _Written:
-    """The names that the statements so far have given: to tensors, axes that are reduced, and reducers for their types.
+    """The names assigned by the statements so far, for tensors, reduce axes, and reducers with their types.
 
     Attributes:
-        states: the placeholders through which the rows of scans are read, by the buffers of the scans.
+        states: the placeholders for reading the rows of scans, by the buffers of the scans.
     """
 
     def __init__(self, tensors: Mapping[Buffer, str]) -> None:
@@ -135,14 +135,14 @@ class _Written:
         self.reducers: dict[tuple[Reducer, tuple[str, ...]], str] = {}
 
     def new(self, name: str) -> str:
-        """Return a name that nothing has, for a tensor that is written too."""
+        """Return an unused name, for one more tensor."""
         found = unused_name(name, self.taken)
         self.taken.add(found)
         return found
 
 
 def _compute(op: ComputeOp, written: _Written) -> Iterator[str]:
-    # The reduce axes, and the reducer, that no earlier computation has written.
+    # Write the reduce axes, and the reducer, unless an earlier computation has.
     for axis, name in _identifiers([a for a in op.reduce_axis if a not in written.axes], written.taken).items():
         written.axes[axis] = name
         written.taken.add(name)
@@ -164,7 +164,7 @@ def _compute(op: ComputeOp, written: _Written) -> Iterator[str]:
 
 
 def _member(op: Operation, scan: ScanOp, written: _Written) -> Iterator[str]:
-    """Yield a cell, or the scan itself, which reads the rows so far through placeholders."""
+    """Yield a cell, or the scan itself, which reads earlier rows through placeholders."""
     buffers = [tensor.buffer for tensor in scan.outputs]
     for buffer in buffers if buffers[0] not in written.states else ():
         written.states[buffer] = name = written.new(f"{written.tensors[buffer]}_state")
@@ -205,14 +205,14 @@ def _placeholder(variable: str, name: str, tensor: Tensor, written: _Written) ->
 
 
 def _extern(op: ExternOp, names: Mapping[Buffer, str]) -> str:
-    """Print an extern operation without its statement, which only shows in programs."""
+    """Print an extern operation without its statement, which only programs show."""
     outputs, inputs = (", ".join(names[t.buffer] for t in tensors) for tensors in (op.outputs, op.inputs))
     shapes, kinds = [t.shape for t in op.outputs], [t.dtype for t in op.outputs]
     return f"{outputs} = te.extern({shapes!r}, [{inputs}], ..., name={quoted(op.name)}, dtype={kinds!r})"
 
 
 def _value(value: Any, names: Mapping[Buffer, str]) -> str:
-    """Return a tag or attributes, with tensors by their names."""
+    """Write a tag or attributes, with tensors by name."""
     match value:
         case Tensor():
             return names.get(value.buffer, repr(value))
@@ -274,7 +274,7 @@ def _tuple(parts: Sequence[str]) -> str:
 
 
 def _identifiers(named: Iterable[Buffer | Var], taken: Iterable[str]) -> dict[Any, str]:
-    """Return an identifier for each of some tensors, axes or sizes, none of them taken."""
+    """Return an unused identifier for each of some tensors, axes or sizes."""
     found: dict[Any, str] = {}
     unavailable = set(taken)
     for each in named:
@@ -284,8 +284,8 @@ def _identifiers(named: Iterable[Buffer | Var], taken: Iterable[str]) -> dict[An
 
 
 def identifier(name: str) -> str:
-    """Return a name as Python can write it."""
-    plain = unicodedata.normalize("NFKC", name)  # as Python reads it
+    """Turn a name into a Python identifier."""
+    plain = unicodedata.normalize("NFKC", name)  # Python normalizes identifiers like this
     text = "".join(c if f"_{c}".isidentifier() else "_" for c in plain) or "_"
     if not text.isidentifier():
         text = f"_{text}"

@@ -10,7 +10,7 @@ from pegbox.expr.nodes import Expr
 
 
 def matmul(a: Tensor, b: Tensor, *, name: str = "matmul") -> Tensor:
-    """Multiply stacks of matrices, which are broadcast; a vector is a row on the left and a column on the right.
+    """Multiply stacks of matrices, with broadcasting; a vector is a row on the left and a column on the right.
 
     Raises:
         ComputeError: an operand is a number, the depths differ, or the stacks do not broadcast.

@@ -31,7 +31,7 @@ class Reducer:
     ordered: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the language's own reducers by name, and a user's by its functions, which must be in a module."""
+        """Pickle built-in reducers by name, and a user's by its functions, which must be in a module."""
         own = {reducer.name: reducer for reducer in (SUM, PROD, MAX, MIN)}
         if own.get(self.name) is self:
             return _own, (self.name,)
@@ -69,7 +69,7 @@ def map_body(body: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 
 def map_bodies(body: tuple[Expr, ...], change: Callable[[Expr], Expr]) -> tuple[Expr, ...]:
-    """Change the element expressions of a computation; the outputs of one reduction go on sharing its operands."""
+    """Change the element expressions of a computation; the outputs of one reduction still share its operands."""
     first = body[0]
     if not isinstance(first, Reduce):
         return tuple(map(change, body))
@@ -84,7 +84,7 @@ MIN = Reducer("min", lambda a, b: (minimum(a[0], b[0]),), lambda t: (const(dtype
 
 
 def _own(name: str) -> Reducer:
-    """Return the language's own reducer of that name."""
+    """Return the built-in reducer of that name."""
     return next(reducer for reducer in (SUM, PROD, MAX, MIN) if reducer.name == name)
 
 
@@ -94,8 +94,8 @@ def apply(
     """Reduce one value (or a tuple of values) over one or several reduce axes.
 
     Raises:
-        ComputeError: an axis does not come from `reduce_axis`, none is given, or the reducer gives another number
-            of values than it takes.
+        ComputeError: an axis does not come from `reduce_axis`, none is given, or the reducer returns another number of
+            values than it takes.
     """
     if axis is None:
         raise ComputeError(
@@ -159,7 +159,7 @@ def comm_reducer(
     name: str = "reduce",
     ordered: bool = False,
 ) -> Callable[..., Reduce | tuple[Reduce, ...]]:
-    """Return a user's reducer, in TVM's form: `fcombine(a, b)` and `fidentity(dtype)`, over tuples for several outputs.
+    """Make a user's reducer, in TVM's form: `fcombine(a, b)` and `fidentity(dtype)`, over tuples for several outputs.
 
     >>> argmax = comm_reducer(
     ...     lambda a, b: (te.select(a[1] >= b[1], a[0], b[0]), te.maximum(a[1], b[1])),

@@ -1,8 +1,8 @@
 """The NumPy reference: evaluates a compute graph, to check the results of kernels.
 
-Whole arrays at a time, in blocks that bound the memory (about 256 MiB), never a Python loop over elements.
+It computes whole arrays at a time, in blocks that bound the memory (about 256 MiB), without Python loops over elements.
 
-Its exactness decides how far a correct kernel may be from it:
+Its exactness determines the allowed errors of a correct kernel:
 - Integers wrap around as on the machine; they, booleans, minima, maxima and everything without rounding are exact.
 - Elementwise float operations round in their own type, as kernels do; intrinsics are computed in float64 and rounded
   once, so a kernel may differ by the errors of its own functions (a few units in the last place).
@@ -10,10 +10,10 @@ Its exactness decides how far a correct kernel may be from it:
   every other sum of floats is accumulated in float64. A kernel that adds n terms in another order in a type of unit
   roundoff u differs by at most about n u times the sum of the terms' magnitudes, and typically sqrt(n) u times it;
   compare with a tolerance relative to the largest output rather than to each.
-- Float to integer casts of values that the integer type lacks are left open, as in C.
+- Float to integer casts of values that the integer type lacks are undefined, as in C.
 
-With `wide` all floats are float64, intermediate ones too, and rounded once at the end: the errors of kernels are those
-against these values.
+With `wide`, all floats are float64, even intermediate ones, and rounded once at the end: the errors of kernels are
+relative to these values.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RUNNING: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply}
 
 
 def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array], *, wide: bool = False) -> list[Array]:
-    """Return the values of `outputs`, given those of the placeholders (or of any other tensors on the way).
+    """Compute the values of `outputs` from those of the placeholders (or of any intermediate tensors).
 
     Args:
         wide: compute all floats in float64, and round the outputs to their types.
@@ -72,7 +72,7 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array], *, wide:
 
 
 def _pending(outputs: Sequence[Tensor], arrays: Mapping[Buffer, Array]) -> list[Operation]:
-    """Return the operations that are needed for the other outputs than those given, producers first."""
+    """Return the operations needed for outputs that are not given, producers first."""
     wanted = {t.buffer for t in outputs}
     pending: list[Operation] = []
     for op in reversed(post_order([t.op for t in outputs])):
@@ -101,7 +101,7 @@ def _run(op: ComputeOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
 
 
 def _compute(op: ComputeOp, spatial: Grid, arrays: Mapping[Buffer, Array], out: list[Array]) -> None:
-    """Fill the part of the outputs that a grid reaches."""
+    """Fill the part of the outputs within a grid."""
     reduce = op.reduce
     if reduce is None:
         _elementwise(op, spatial, arrays, out, op.body)
@@ -115,7 +115,7 @@ def _compute(op: ComputeOp, spatial: Grid, arrays: Mapping[Buffer, Array], out: 
 def _scan(op: ScanOp, arrays: Mapping[Buffer, Array], out: list[Array]) -> None:
     """Compute the rows one after the other, and in each of them the cells first."""
     terms = running_terms(op)
-    if terms is not None and out[0].dtype.kind in "fiu":  # rounded after each step, as the rows are
+    if terms is not None and out[0].dtype.kind in "fiu":  # rounded after each step, like the rows
         name, later = terms
         _elementwise(op, _row(op, op.scan_axis, 0), arrays, out, op.starts)
         _elementwise(op, _row(op, op.scan_axis, 1, op.scan_axis.extent), arrays, out, [later])
@@ -132,7 +132,7 @@ def _scan(op: ScanOp, arrays: Mapping[Buffer, Array], out: list[Array]) -> None:
 
 
 def _row(op: ComputeOp, axis: IterVar, row: int, end: int = 0) -> Grid:
-    """Return the points of a row, or of those up to `end`."""
+    """Return the points of a row, or of all rows up to `end`."""
     return Grid(op.axis, tuple((row, end or row + 1) if iv is axis else (0, iv.extent) for iv in op.axis))
 
 
@@ -163,7 +163,7 @@ def _extern(op: ExternOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
 
 
 def _held(dtype: str, arrays: Mapping[Buffer, Array]) -> str:
-    """Return the type of the array that holds values of a type: float64 in a wide evaluation."""
+    """Return the type of the array for values of a type: float64 in a wide evaluation."""
     return wide_type(dtype) if isinstance(arrays, WideArrays) else dtype
 
 

@@ -1,7 +1,7 @@
 """Evaluation of expressions on whole grids of index values, for the NumPy reference.
 
-Every variable of the grid is one dimension of the arrays; an expression's value has length one in the dimensions of
-the variables that it does not depend on, so that NumPy broadcasts.
+Every variable of the grid is one dimension of the arrays; an expression's value has length one along variables on which
+it does not depend, so that NumPy broadcasts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Mask = Array | None
 
 
 class WideArrays(dict[Buffer, Array]):
-    """The arrays of an evaluation in float64: those of floats are float64, whatever the type of their buffers."""
+    """The arrays of an evaluation in float64, in which all arrays of floats are float64."""
 
 
 _OPERATORS: dict[Any, Callable[[Array, Array], Array]] = {**BINARY, **COMPARE}
@@ -56,7 +56,7 @@ class Grid:
 
     @property
     def slices(self) -> tuple[slice, ...]:
-        """The grid's part of an array with one dimension for each variable."""
+        """Return the grid's part of an array with one dimension for each variable."""
         return tuple(slice(first, stop) for first, stop in self.ranges)
 
     @property
@@ -73,9 +73,9 @@ class Grid:
         return Grid(tuple(v for v, _ in kept), tuple(r for _, r in kept))
 
     def walk(self, load: Load, strides: Sequence[int]) -> tuple[list[int], dict[Var, int]] | None:
-        """Return the indices that a load reads first, and the step of each variable through memory with these strides.
+        """Return the first indices of a load, and the step of each variable through memory with these strides.
 
-        None where the indices are not affine in the grid's variables or leave the buffer (a mask may allow that).
+        None if the indices are not affine in the grid's variables or leave the buffer (a mask may allow that).
         """
         ranges: dict[Expr, tuple[int, int]] = dict(zip(self.variables, self.ranges, strict=True))
         origin, steps = list[int](), dict.fromkeys(self.variables, 0)
@@ -98,7 +98,7 @@ class Grid:
         return np.arange(start, stop).reshape([-1 if d == dim else 1 for d in range(len(self.variables))])
 
     def blocks(self, limit: int) -> Iterator[Grid]:
-        """Parts of at most `limit` points (or single points) in row-major order: outer dimensions are cut first."""
+        """Yield parts of at most `limit` points (or one point) in row-major order, cutting outer dimensions first."""
         sizes = list(self.shape)
         for dim, extent in enumerate(sizes):
             rest = prod(sizes[dim + 1 :])
@@ -114,7 +114,7 @@ class Grid:
 
 
 class Evaluator:
-    """Evaluates expressions over `grid`; `bindings` give values to variables that are not in it."""
+    """An evaluator of expressions over `grid`; `bindings` are the values of other variables."""
 
     def __init__(self, grid: Grid, arrays: Arrays, bindings: Mapping[Var, Array] | None = None) -> None:
         self.grid = grid
@@ -141,7 +141,7 @@ class Evaluator:
                 chosen = self.value(cond, mask)
                 return np.where(chosen, self.value(a, both(mask, chosen)), self.value(b, both(mask, ~chosen)))
             case Cast(dtype, a):
-                # As in C. Floats outside the range of an integer type are left open, as there.
+                # As in C, where floats outside the range of an integer type are undefined.
                 value = np.asarray(self.value(a, mask))
                 cast: Array = np.not_equal(value, 0) if dtype == "bool" else value.astype(self._type(dtype), copy=False)
                 return cast
@@ -149,7 +149,7 @@ class Evaluator:
                 return np.array(self.value(a, mask), dtype=a.dtype).view(dtype)
             case Call(name, args):
                 values = [self.value(a, mask) for a in args]
-                if dtypes.is_float(expr.dtype):  # narrow ones are rounded: the reference is the better of two
+                if dtypes.is_float(expr.dtype):  # round narrow ones, as kernels do
                     values = [np.asarray(value, dtype="float64") for value in values]
                 found: Array = np.asarray(FUNCTIONS[name](*values)).astype(self._type(expr.dtype), copy=False)
                 return found
@@ -161,7 +161,7 @@ class Evaluator:
                 origin, steps = walk
                 shape = [n if step else 1 for n, step in zip(self.grid.shape, steps.values(), strict=True)]
                 first = array[tuple(slice(at, at + 1) for at in origin)]
-                # A view without copying, which stays within the array: indices walk through memory in constant steps.
+                # A view without copying, within the array, because indices walk through memory in constant steps.
                 return np.lib.stride_tricks.as_strided(first, shape, [*steps.values()], writeable=False)
             case _:
                 raise TypeError(f"unknown expression node {type(expr).__name__}")
@@ -191,7 +191,7 @@ class Evaluator:
 
 
 def wide_type(dtype: str) -> str:
-    """Return float64 for a type of floats, and any other type as it is."""
+    """Return float64 for a type of floats, and any other type unchanged."""
     return "float64" if dtypes.is_float(dtype) else dtype
 
 

@@ -1,7 +1,7 @@
 """Reductions in the NumPy reference: matrix multiplication, NumPy's own reductions, or a tree of combinations.
 
-A sum of products splits into factors. Each factor is evaluated over its own variables alone (an affine load is a
-strided view, for a convolution the sliding windows), and two factors meet in one batched `np.matmul`.
+A sum of products splits into factors. Each factor is evaluated only over its own variables (an affine load is a strided
+view, such as a convolution's sliding windows), and two factors meet in one batched `np.matmul`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pegbox.expr.visit import free_vars
 
 Array = NDArray[Any]
 
-# Elements that one factor may take when it is laid out for the multiplication.
+# The largest number of elements of a factor, laid out for the multiplication.
 LIMIT = 1 << 24
 
 _EXACT_IN_FLOAT64 = 2**53
 
-# Grid points evaluated at once: about eight temporary arrays of 8-byte numbers live together, 256 MiB in all.
+# Grid points evaluated at once: about eight temporary arrays of 8-byte numbers live together, 256 MiB in total.
 CHUNK = 1 << 22
 
 _UFUNCS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
@@ -36,9 +36,9 @@ _UFUNCS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "min": np.min
 class Combiner:
     """The combination of two arrays of partial results, and the reduction of an array along its last dimension.
 
-    Sums and products of floats are accumulated in float64 and those of integers in 64 bits, of which the low ones are
-    those of every narrower type; user-made combinations happen in the types of their values, neighbours first, so
-    that the left-to-right order of a plain loop is kept.
+    Sums and products of floats are accumulated in float64 and those of integers in 64 bits, whose low bits are those of
+    every narrower type; user-defined combinations use the types of their values, neighbours first, which keeps the
+    left-to-right order of a plain loop.
     """
 
     def __init__(self, reducer: Reducer, types: tuple[str, ...], *, wide: bool = False) -> None:
@@ -48,7 +48,7 @@ class Combiner:
         self.right = tuple(Var(f"b{i}", t) for i, t in enumerate(types))
         self.parts: tuple[Expr, ...] = reducer.combine(self.left, self.right)
         self.op: str | None = None
-        """The operation of NumPy that this is, if it is one."""
+        """The equivalent NumPy operation, if there is one."""
         match self.parts:
             case [Binary(op, a, b)] if op in _UFUNCS and {id(a), id(b)} == {id(self.left[0]), id(self.right[0])}:
                 self.op = op
@@ -65,7 +65,7 @@ class Combiner:
         return cls(reduce.reducer, tuple(source.dtype for source in reduce.sources), wide=wide)
 
     def start(self, shape: tuple[int, ...]) -> list[Array]:
-        """Arrays full of the identity, in the types in which this accumulates."""
+        """Make arrays full of the identity, in the types of accumulation."""
         return [np.full(shape, value, self._accumulator(t)) for value, t in zip(self.identity, self.types, strict=True)]
 
     def _accumulator(self, dtype: str) -> str:
@@ -109,7 +109,7 @@ def reduce_grid(reduce: Reduce, spatial: Grid, arrays: Arrays, out: list[Array])
 
 
 class Factor(NamedTuple):
-    """An expression and the variables that it depends on, in the order of the grid."""
+    """An expression with its variables, in the order of the grid."""
 
     expr: Expr
     variables: tuple[Var, ...]
@@ -123,7 +123,7 @@ class GridOperand(NamedTuple):
 
 
 def factors(reduce: Reduce, variables: tuple[Var, ...]) -> tuple[Factor, Factor] | None:
-    """Return the two factors whose product is summed, or None where this is not a plain sum of products."""
+    """Return the two factors whose product is summed, or None if this is not a plain sum of products."""
     combiner = Combiner.of(reduce)
     if combiner.op != "add" or combiner.identity[0] != 0 or reduce.condition is not TRUE:
         return None
@@ -132,9 +132,9 @@ def factors(reduce: Reduce, variables: tuple[Var, ...]) -> tuple[Factor, Factor]
         free = free_vars(expr)
         parts.append(Factor(expr, tuple(v for v in variables if v in free)))
     if not set(reduce.axes) <= {v for part in parts for v in part.variables}:
-        return None  # an axis that only repeats the terms
+        return None  # an axis only repeats the terms
     parts.sort(key=lambda f: -len(f.variables))
-    while len(parts) > 2:  # multiply factors whose variables are among another's
+    while len(parts) > 2:  # multiply factors whose variables are a subset of another's
         small = parts.pop()
         host = next((i for i, f in enumerate(parts) if set(small.variables) <= set(f.variables)), None)
         if host is None:
@@ -158,7 +158,7 @@ def matmul_groups(a: Sequence[Var], b: Sequence[Var], spatial: Sequence[Var]) ->
 
 
 def contract_grid(pair: tuple[Factor, Factor], reduced: Grid, spatial: Grid, arrays: Arrays, out: Array) -> bool:
-    """Fill `out` over `spatial`, a block at a time; False where even one point would take too much memory."""
+    """Fill `out` over `spatial`, a block at a time; False if even one point would take too much memory."""
     if max(reduced.only(f.variables).size for f in pair) > LIMIT:
         return False
     for block in _blocks(pair, reduced, spatial):
@@ -181,7 +181,7 @@ def _blocks(pair: tuple[Factor, Factor], reduced: Grid, spatial: Grid) -> list[G
 
 
 def _contract(a: GridOperand, b: GridOperand, out: Grid, dtype: str) -> Array:
-    """Sum of a * b over the variables that `out` lacks, with the dimensions of `out`."""
+    """Sum a * b over the variables that `out` lacks, with the dimensions of `out`."""
     a, b = _sum_own(a, b, out, dtype), _sum_own(b, a, out, dtype)
     spatial = out.variables
     batch, rows, columns, inner = matmul_groups(a.variables, b.variables, spatial)
@@ -190,7 +190,7 @@ def _contract(a: GridOperand, b: GridOperand, out: Grid, dtype: str) -> Array:
     left = _matrix(a, (batch, rows, inner), extent)
     right = _matrix(b, (batch, inner, columns), extent)
     present = (*batch, *rows, *columns)
-    if len(left) == 1:  # one plain matrix product, which NumPy hands to BLAS whole
+    if len(left) == 1:  # one plain matrix product, which NumPy passes to BLAS as a whole
         left, right = left[0], right[0]
     result = _product(left, right, dtype).reshape([extent[v] for v in present])
     result = result.transpose([present.index(v) for v in spatial if v in present])
@@ -216,7 +216,7 @@ def _product(a: Array, b: Array, dtype: str) -> Array:
     if dtypes.is_float(dtype):
         wide = np.result_type("float32", a, b)
         return np.asarray(a.astype(wide, copy=False) @ b.astype(wide, copy=False))
-    # BLAS knows no integers; float64 is exact while no partial sum can pass 2^53.
+    # BLAS lacks integers; float64 is exact while no partial sum can exceed 2^53.
     if _magnitude(a) * _magnitude(b) * a.shape[-1] < _EXACT_IN_FLOAT64:
         return np.asarray(a.astype("float64") @ b.astype("float64")).astype("int64").astype(dtype)
     return np.asarray(a.astype("int64") @ b.astype("int64")).astype(dtype)

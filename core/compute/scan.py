@@ -33,7 +33,7 @@ def scan(
     *,
     axis: int = 0,
 ) -> Any:
-    """Return a recurrence: a tensor of rows, each of which is computed from the rows before it.
+    """Make a recurrence: a tensor of rows, each computed from the rows before it.
 
     >>> X = te.placeholder((8, 4), name="X")
     >>> state = te.placeholder((8, 4), name="state")
@@ -42,21 +42,21 @@ def scan(
     >>> sums = te.scan(first, update, state)
 
     The stage of the scan is that of its updates: `s[sums]` and `s[update]` are the same. Computations between a state
-    and an update have stages of their own; they run once for each row, and may be computed inside the loops of the scan
-    or inlined.
+    and an update have their own stages; they run once for each row, and may be computed inside the loops of the scan or
+    inlined.
 
     Args:
-        init: the first rows, as many as the updates read back: of the state's shape but for that dimension.
-        update: a row from the rows before it; a computation of the state's shape.
-        state_placeholder: the rows as the update reads them, `state[t - 1, ...]`.
-        inputs: the tensors that the updates read, as TVM takes them; they are found without.
+        init: the first rows, as many as the updates read back, in the state's shape except for that dimension.
+        update: the computation of a row from the rows before it, in the state's shape.
+        state_placeholder: the rows for the update to read, `state[t - 1, ...]`.
+        inputs: the tensors that the updates read, accepted as in TVM but not needed.
         axis: the dimension that counts the rows. In TVM it is the first.
 
     Returns:
         The tensor of all rows; for lists of several states, which have one shape, a list with one for each.
 
     Raises:
-        ComputeError: shapes or types disagree, or an update reads rows that are not there yet.
+        ComputeError: shapes or types disagree, or an update reads rows that do not exist yet.
     """
     what = f"scan {check_text('scan: name', name, error=ComputeError)!r}"
     if inputs is not None:
@@ -87,7 +87,7 @@ def cumsum(data: Tensor, axis: int = -1, name: str = "cumsum") -> Tensor:
     """Return the running sums along an axis: element t is the sum of the elements up to t, in their own type.
 
     Raises:
-        ComputeError: it is not a tensor, or has no such axis.
+        ComputeError: `data` is not a tensor, or has no such axis.
     """
     return _running("cumsum", data, axis, name, lambda before, new: before + new)
 
@@ -96,7 +96,7 @@ def cumprod(data: Tensor, axis: int = -1, name: str = "cumprod") -> Tensor:
     """Return the running products along an axis: element t is the product of the elements up to t, in their own type.
 
     Raises:
-        ComputeError: as `cumsum`.
+        ComputeError: as in `cumsum`.
     """
     return _running("cumprod", data, axis, name, lambda before, new: before * new)
 
@@ -193,7 +193,7 @@ class _Cells:
     """The operations through which updates depend on states.
 
     Attributes:
-        ops: those that run before the updates in each row. An update of its own is computed by the scan itself.
+        ops: those that run before the updates in each row.
         folded: the updates that the scan computes itself.
     """
 
@@ -243,10 +243,10 @@ class _Cells:
         return found
 
     def _time_axis(self, op: ComputeOp) -> IterVar:
-        """Return the axis that counts the rows: the operation reads states and cells at it.
+        """Return the axis that counts the rows, at which the operation reads states and cells.
 
         Raises:
-            ComputeError: it reads a row that is not there yet, or does not say which row it reads.
+            ComputeError: it reads a row that does not exist yet, or an undetermined row.
         """
         own = {t.buffer: cell for cell in self.axes for t in cell.outputs}
         found: list[IterVar] = []
@@ -290,7 +290,7 @@ class _Cells:
         return substitute(op.body[update.value_index], dict(zip(op.axis, axes, strict=True)))
 
     def guarded(self, op: ComputeOp, targets: Targets) -> ComputeOp:
-        """Return a cell that reads the scan's outputs, without the first rows, which have none before them."""
+        """Return a cell that reads the scan's outputs, guarded against the first rows, which have no predecessors."""
         later = compare("ge", self.axes[op], index(self.rows))
         first = op.body[0]
         if isinstance(first, Reduce):

@@ -20,7 +20,7 @@ class ScanOp(ComputeOp):
     Attributes:
         cells: the operations between the states and their updates. They read the states and run once for each row.
         cell_axes: the axis of each cell that counts the rows.
-        updates: the updates that `te.scan` was given. Their stage is that of the scan, unless they are cells.
+        updates: the arguments of `te.scan`. Their stage is that of the scan, unless they are cells.
     """
 
     __slots__ = ("cell_axes", "cells", "rows", "time", "updates")
@@ -42,7 +42,7 @@ class ScanOp(ComputeOp):
         self.define((), (), ())
 
     def define(self, body: tuple[Expr, ...], cells: Sequence[ComputeOp], cell_axes: Sequence[IterVar]) -> None:
-        """Set the expressions, which refer to the operation's own outputs, which exist by now."""
+        """Set the expressions, after the construction because they refer to the operation's own outputs."""
         self.body, self.cells, self.cell_axes = body, tuple(cells), tuple(cell_axes)
         read = dict.fromkeys(owner(buffer) for buffer in read_buffers(body))
         self._inputs = tuple(tensor for tensor in read if tensor not in self.outputs)
@@ -60,7 +60,7 @@ class ScanOp(ComputeOp):
         return op
 
     def has_member(self, op: Operation) -> bool:
-        """Decide if an operation is the scan, or one of its cells, perhaps written in another way."""
+        """Decide if an operation is the scan, or one of its cells, possibly rewritten."""
         mine = {tensor.buffer for each in self.members for tensor in each.outputs}
         return any(tensor.buffer in mine for tensor in op.outputs)
 
@@ -72,7 +72,7 @@ class ScanOp(ComputeOp):
 
     @property
     def scan_axis(self) -> IterVar:
-        """The axis along which rows follow each other."""
+        """The axis that counts the rows."""
         return self.axis[self.time]
 
     @property

@@ -1,7 +1,7 @@
-"""Size variables: extents of a computation that are known only when arrays are given, and the copy that has numbers.
+"""Size variables: extents of a computation that are known only at a call, and copies of the computation with numbers.
 
-A computation with size variables is a pattern. Its extents are expressions of the variables, which raise when they are
-used as numbers. `Sizes` makes the same computation with numbers in their place, for all that compiles or computes.
+A computation with size variables is a pattern. Its extents are expressions of the variables, and raise if they are used
+as numbers. `Sizes` makes the same computation with numbers in their place, to compile or compute.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def check_static(ops: Iterable[Operation]) -> None:
 
 
 def _is_sized(op: Operation) -> bool:
-    """Decide if an operation has size variables; the question is asked for each program that is made."""
+    """Decide if an operation has size variables, with a cache, because every program asks."""
     if any(isinstance(extent, Expr) for tensor in op.outputs for extent in tensor.shape):
         return True
     if not isinstance(op, ComputeOp):
@@ -67,7 +67,7 @@ def _is_sized(op: Operation) -> bool:
 
 
 def stand_ins(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
-    """Numbers for a program that people only read: odd ones, so that it has the tests that sizes may need."""
+    """Choose numbers for a program that is only read: odd ones, so that it has the tests that sizes may need."""
     return {var: _STAND_INS[min(n, len(_STAND_INS) - 1)] for n, var in enumerate(variables)}
 
 
@@ -99,10 +99,10 @@ def check_sizes(variables: Sequence[SizeVar], sizes: GivenSizes) -> dict[SizeVar
 def sizes_of_arrays(
     tensors: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], variables: Sequence[SizeVar]
 ) -> dict[SizeVar, int]:
-    """Return the sizes that arrays of these shapes give; a variable has its size from a dimension that it is alone.
+    """Find the sizes from the shapes of arrays; a variable's size comes from a dimension whose whole extent it is.
 
     Raises:
-        ArgumentError: another number of dimensions, or two dimensions that contradict each other.
+        ArgumentError: a number of dimensions is wrong, or two dimensions contradict each other.
     """
     found: dict[SizeVar, tuple[int, str]] = {}
     for tensor, shape in zip(tensors, shapes, strict=True):
@@ -140,7 +140,7 @@ def shown_shape(tensor: Tensor) -> str:
 
 
 class Sizes:
-    """One set of sizes, with the copies made for it: an axis, a tensor or an operation has one copy."""
+    """One set of sizes, with the copies made for it: each axis, tensor and operation has one copy."""
 
     def __init__(self, sizes: Mapping[SizeVar, int]) -> None:
         self._sizes: dict[Var, Expr] = {var: index(size) for var, size in sizes.items()}
@@ -195,7 +195,7 @@ class Sizes:
         """Return the copy of an operation, whose inputs were copied before.
 
         Raises:
-            ComputeError: it is of a kind with an opaque inside.
+            ComputeError: the operation is opaque.
         """
         if isinstance(op, ScanOp):
             return self._scan(op)
@@ -212,7 +212,7 @@ class Sizes:
         reduce = op.reduce
         if reduce is None:
             return tuple(self._expr(expr, ranges) for expr in op.body)
-        # The outputs of one reduction go on sharing its operands.
+        # The outputs of one reduction still share its operands.
         sources = tuple(self._expr(source, ranges) for source in reduce.sources)
         condition, over = self._expr(reduce.condition, ranges), tuple(map(self.axis, reduce.axes))
         return tuple(Reduce(reduce.reducer, sources, over, condition, n) for n in range(len(op.body)))
@@ -235,7 +235,7 @@ class Sizes:
             if isinstance(node, Load):
                 return node.at(self.tensor(owner(node.buffer)).buffer, tuple(rewrite(i, leaf) for i in node.indices))
             if isinstance(node, Compare) and not self._sizes.keys().isdisjoint(free_vars(node)):
-                # A test that the pattern needs, and these sizes do not.
+                # The pattern needs this test, but these sizes do not.
                 made = type(node)(node.op, rewrite(node.a, leaf), rewrite(node.b, leaf))
                 decided = simplify(made, ranges)
                 return decided if isinstance(decided, Const) else made

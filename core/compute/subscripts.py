@@ -1,4 +1,4 @@
-"""Subscripts of a computation that leave their tensor, wherever that is certain before anything runs."""
+"""Subscripts of a computation that certainly leave their tensor, found before anything runs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from pegbox.expr.nodes import Const, Expr, Load, Logic, Select, Var
 from pegbox.expr.visit import children, free_vars, loads
 
 _MOST_POINTS = 64
-"""The most points at which an index is computed: a task is made in milliseconds."""
+"""The largest number of points at which to compute an index, since making a task should take milliseconds."""
 
 
 def check_subscripts(outputs: Sequence[Operation]) -> None:
-    """Look at every element that is read without a condition.
+    """Check every element that is read without a condition.
 
-    An index that is a sum of axes is exactly known. Others, where they may be outside, are computed at some points of
-    the computation: one of these that is outside is certain. Reads under a condition, indices that are read from memory
-    and all others are left to the reference (`pegbox.compute.reference`).
+    An index that is a sum of axes is known exactly. Other indices that may be outside are computed at some points of
+    the computation, and one outside is proof. Reads under a condition, indices read from memory and all others are left
+    to the reference (`pegbox.compute.reference`).
 
     Raises:
         IndexOutOfBounds: an index leaves its dimension.
@@ -42,7 +42,7 @@ def check_subscripts(outputs: Sequence[Operation]) -> None:
 
 
 def indirect_extents(outputs: Sequence[Operation]) -> Iterator[int]:
-    """Yield the extents of the dimensions that are read at indices that are themselves read from memory."""
+    """Yield the extents of the dimensions read at indices that come from memory."""
     return (
         extent
         for op in post_order(outputs)
@@ -56,7 +56,7 @@ def indirect_extents(outputs: Sequence[Operation]) -> Iterator[int]:
 
 
 def has_indirect_reads(outputs: Sequence[Operation]) -> bool:
-    """Decide if an element is read at an index that is itself read from memory, as in a gather."""
+    """Decide if an element is read at an index that comes from memory, as in a gather."""
     return any(True for _ in indirect_extents(outputs))
 
 
@@ -89,7 +89,7 @@ def _check(op: ComputeOp, load: Load, ranges: Ranges) -> None:
 
 
 def _outside(index: Expr, extent: int, ranges: Ranges) -> int | None:
-    """Return a value of the index outside of the dimension; None where none is certain."""
+    """Return a value of the index outside the dimension; None if none is certain."""
     form = linear(index)
     if all(isinstance(term, Var) for term in form.terms):
         exact = linear_bounds(form, ranges)
@@ -106,7 +106,7 @@ def _outside(index: Expr, extent: int, ranges: Ranges) -> int | None:
 
 
 def _points(ranges: Ranges) -> Iterator[dict[Var, int]]:
-    """Yield all points, where they are few, else the corners of the ranges, most of them where there are many."""
+    """Yield all points if they are few, else the corners of the ranges, as many as allowed."""
     every = math.prod(high - low + 1 for low, high in ranges.values()) <= _MOST_POINTS
     sides = [range(low, high + 1) if every else (low, high) for low, high in ranges.values()]
     for point in islice(product(*sides), _MOST_POINTS):

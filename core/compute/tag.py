@@ -1,4 +1,4 @@
-"""Tags of operations that a `with` block gives, for searches of operations."""
+"""Tags of operations from a `with` block, for finding operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _current: ContextVar[str] = ContextVar("tag", default="")
 
 
 class TagScope(ContextDecorator):
-    """A block, `with te.tag_scope("relu"):`, or a decorator of a function, whose computations get the tag."""
+    """A block, `with te.tag_scope("relu"):`, or a decorator, whose computations get the tag."""
 
     def __init__(self, tag: str) -> None:
         self.tag = check_text("tag_scope: tag", tag, error=ComputeError)

@@ -47,11 +47,11 @@ class Tensor(Whole):
         return self.buffer.name
 
     def __iter__(self) -> NoReturn:
-        # Without this, Python would try t[0], t[1], ... for ever.
+        # Without this, Python would try t[0], t[1], ... forever.
         raise ComputeError(f"{self.name} is one tensor, not a list of them, and its elements have no order; write [T]")
 
     def __getitem__(self, indices: object) -> Any:
-        """Return an element; with too few indices a `TensorSlice`, which takes the others: `A[i][j]`."""
+        """Return an element, or with too few indices a `TensorSlice` that takes the others: `A[i][j]`."""
         parts = indices if isinstance(indices, tuple) else (indices,)
         return TensorSlice(self, parts) if 0 < len(parts) < self.ndim else self(*parts)
 
@@ -101,7 +101,7 @@ class Tensor(Whole):
         return OPERATORS["mul"](self, -1)
 
     def astype(self, dtype: str) -> Tensor:
-        """Return every element converted to another type."""
+        """Convert every element to another type."""
         return OPERATORS["cast"](self, dtype)
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ OPERATORS: dict[str, Callable[..., Tensor]] = {}
 
 
 class TensorSlice:
-    """A tensor with its first indices; the others may follow in brackets of their own, as TVM's users write it."""
+    """A tensor with its first indices; the others may follow in separate brackets, as in TVM."""
 
     __slots__ = ("indices", "tensor")
 
@@ -153,7 +153,7 @@ class TensorSlice:
 
 
 class TensorBuffer(Buffer):
-    """The buffer of a tensor, which it leads back to."""
+    """The buffer of a tensor, with a reference to it."""
 
     __slots__ = ("tensor",)
 
@@ -232,13 +232,13 @@ class PlaceholderOp(Operation):
 
 
 AHEAD = "ahead_of_time"
-"""The attribute of a computation that a user makes once, for many calls: weights that are packed, or unpacked."""
+"""The attribute of a computation done once for many calls, such as packing or unpacking weights."""
 
 
 class ComputeOp(Operation):
     """An elementwise or reducing computation: for each point of `axis`, `body[i]` is the element of output i.
 
-    `definition` is where the function begins that `te.compute` was given.
+    `definition` is the place of the function passed to `te.compute`.
     """
 
     __slots__ = ("_axis", "_inputs", "attrs", "body", "definition", "tag")
@@ -263,7 +263,7 @@ class ComputeOp(Operation):
         self._inputs = tuple(owner(b) for b in dict.fromkeys(read_buffers(body)))
 
     def rebuilt(self, body: tuple[Expr, ...]) -> ComputeOp:
-        """Another way to compute the same outputs (the very same tensors): for rewrites of the graph."""
+        """Return another computation of the same outputs (the very same tensors), for rewrites of the graph."""
         op = ComputeOp.__new__(ComputeOp)
         op.name, op._axis, op.body, op.attrs, op.outputs = self.name, self._axis, body, self.attrs, self.outputs
         op.tag, op.definition = self.tag, self.definition
@@ -297,10 +297,10 @@ class ComputeOp(Operation):
 
 
 class ExternOp(ComputeOp):
-    """A computation whose inside is an opaque statement: mostly the call of a C function.
+    """A computation by an opaque statement, usually the call of a C function.
 
     It has no axes and no expressions. `statement` (of the loop IR) may touch the buffers of `inputs` and `outputs` as a
-    whole. `evaluate` gives the outputs' arrays for those of the inputs, and `code` is the C code that is called.
+    whole. `evaluate` computes the outputs' arrays from those of the inputs, and `code` is the called C code.
     """
 
     __slots__ = ("code", "evaluate", "statement")
@@ -356,10 +356,10 @@ def body_loads(body: Iterable[Expr]) -> list[Load]:
 
 
 def body_parts(body: Iterable[Expr]) -> list[Expr]:
-    """Return the plain expressions of a computation's, in order."""
+    """Return the plain expressions of a computation's body, in order."""
     return [part for expr in body for part in parts_of(expr)]
 
 
 def parts_of(expr: Expr) -> tuple[Expr, ...]:
-    """Return the plain expressions in one of a body, which may be a reduction."""
+    """Return the plain expressions in one expression of a body, which may be a reduction."""
     return (*expr.sources, expr.condition) if isinstance(expr, Reduce) else (expr,)

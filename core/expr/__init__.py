@@ -1,6 +1,6 @@
 """Expressions: their nodes, how to build, walk and rewrite them, linear forms, data types, names in printed code.
 
-Names are imported when they are first used: the processes that run candidates need the nodes alone.
+Names are imported when they are first used, because processes that run candidates need only the nodes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Affine forms: the canonical form of index arithmetic, a sum of coefficient × term plus a constant.
 
-Coefficients and constants are whole numbers without a limit: modulo 2^64 the sum is what int64 arithmetic gives in any
-order. Whether it is that very number is a question about ranges: see `pegbox.expr.bounds.fits`.
+Coefficients and constants are whole numbers without a limit: modulo 2^64, the sum equals the result of int64 arithmetic
+in any order. Equality without the modulus depends on ranges: see `pegbox.expr.bounds.fits`.
 
 Terms are variables and parts that are not linear in them (floordiv, floormod, loads, casts ...), compared by structure.
 Equal index expressions have equal linear forms, which is what makes subtracting two of them useful.
@@ -27,7 +27,7 @@ def fits_int64(value: int) -> bool:
 
 
 def int64(value: int) -> int:
-    """Reduce a number to int64 modulo 2^64; most are that already, and stay the same objects."""
+    """Reduce a number to int64 modulo 2^64; a number that already fits stays the same object."""
     return value if fits_int64(value) else wrap(value, INDEX)
 
 
@@ -52,7 +52,7 @@ class Linear:
         return Linear(terms, self.const + other.const * scale)
 
     def minus(self, other: Linear) -> Linear:
-        """Return the difference, in which quotients and rests of sums cancel in whatever order the sums are written."""
+        """Return the difference, in which quotients and remainders of sums cancel for any order of the sums."""
         rest = self.add(other, -1)
         if sum(isinstance(term, Binary) for term in rest.terms) < 2:
             return rest
@@ -64,7 +64,7 @@ class Linear:
         return Linear({t: c * factor for t, c in self.terms.items()}, self.const * factor)
 
     def literal(self) -> Linear:
-        """Return the same sum modulo 2^64, of numbers that int64 has: its bounds may be known where others are not."""
+        """Return the same sum with numbers reduced to int64: its bounds may be known if the other's are not."""
         for value in (self.const, *self.terms.values()):
             if not -_LIMIT <= value < _LIMIT:
                 break
@@ -74,15 +74,15 @@ class Linear:
         return Linear({term: coefficient for term, coefficient in terms.items() if coefficient}, int64(self.const))
 
     def to_expr(self) -> Expr:
-        """Return an int64 expression of the same value: terms in the order in which they came, the constant last."""
-        # Nothing folds in such a sum, so that its nodes need not be built by `build`.
+        """Return an int64 expression of the same value: the terms in their original order, the constant last."""
+        # Such a sum does not fold, so that its nodes need not be built by `build`.
         result: Expr | None = None
         for term, coefficient in self.terms.items():
             factor = int64(coefficient)
             sign: BinaryOp = "add"
             if result is not None and _has_opposite(factor):
                 sign, factor = "sub", -factor
-            # A number of a traced run is not a plain int: it may be 1 here and something else elsewhere.
+            # A traced run's number is not a plain int: it may be 1 here and something else elsewhere.
             part = term if type(factor) is int and factor == 1 else Binary("mul", term, Const(factor, INDEX))
             result = part if result is None else Binary(sign, result, part)
         const = int64(self.const)
@@ -96,7 +96,7 @@ class Linear:
 
 
 def _merged(form: Linear) -> dict[Hashable, tuple[Expr, int]]:
-    """Merge terms of equal meaning: the first of each meaning, with the sum of their coefficients; none is zero."""
+    """Merge equivalent terms: keep the first of each, with the sum of the coefficients, unless it is zero."""
     merged: dict[Hashable, tuple[Expr, int]] = {}
     for term, coefficient in form.terms.items():
         meaning = _meaning(term)
@@ -106,7 +106,7 @@ def _merged(form: Linear) -> dict[Hashable, tuple[Expr, int]]:
 
 
 def _meaning(term: Expr) -> Hashable:
-    """Equal for terms that are equal but for the order of the sums in them."""
+    """Return a key that is equal for terms that differ only in the order of sums."""
     if not isinstance(term, Binary):
         return term
     forms = [linear(operand) for operand in (term.a, term.b)]
@@ -115,7 +115,7 @@ def _meaning(term: Expr) -> Hashable:
 
 
 def _has_opposite(value: int) -> bool:
-    """Check if a literal is negative and its opposite is a literal too. The lowest int64 has none."""
+    """Check if a literal is negative and its opposite is also a literal, unlike that of the lowest int64."""
     return value < 0 and fits_int64(-value)
 
 
@@ -124,7 +124,7 @@ def constant(value: int) -> Linear:
 
 
 def linear(expr: Expr) -> Linear:
-    """Return the linear form of an int64 expression; sub-expressions that are not linear become terms as they are."""
+    """Return the linear form of an int64 expression; nonlinear sub-expressions become terms unchanged."""
     terms: dict[Expr, int] = {}
     return Linear(terms, _collect(expr, 1, terms))
 
@@ -136,7 +136,7 @@ def weighted_sum(exprs: Sequence[Expr], weights: Sequence[int]) -> Linear:
 
 
 def _collect(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
-    """Add the terms of `scale * expr` to `terms`; returns its constant part."""
+    """Add the terms of `scale * expr` to `terms`; return its constant part."""
     if expr.dtype == INDEX:
         if isinstance(expr, Const):
             return scale * expr.integer
@@ -158,7 +158,7 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
 
 
 def add_term(terms: dict[Expr, int], term: Expr, coefficient: int) -> None:
-    """Add to a sum of terms, in which none has the coefficient zero."""
+    """Add a term to a sum without zero coefficients."""
     total = terms.get(term, 0) + coefficient
     if total:
         terms[term] = total
@@ -168,7 +168,7 @@ def add_term(terms: dict[Expr, int], term: Expr, coefficient: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Division(Generic[Term]):
-    """A division `sum == divisor * quotient + rest`; only the rest may be left to divide.
+    """A division `sum == divisor * quotient + rest`; only the rest remains to be divided.
 
     is_whole: the rest lies in [0, divisor), so that the quotient is `sum // divisor` and the rest `sum % divisor`.
     """
@@ -188,11 +188,12 @@ def divide(
 ) -> Division[Term]:
     """Split the division of a sum by a positive number into its multiple and the rest.
 
-    This is true of whole numbers. For int64, the caller has to show that neither the sum nor the rest wraps around.
+    This holds for whole numbers. For int64, the caller must prove that neither the sum nor the rest wraps around.
 
     Args:
-        terms: whatever the sum is made of, each with its coefficient.
-        bounds: between what a sum of such terms and a constant lies, as a whole number; None if unknown.
+        terms: the terms of the sum, each with its coefficient.
+        bounds: a function that returns the bounds of a sum of such terms and a constant, as whole numbers; None if
+            unknown.
     """
     quotient: dict[Term, int] = {}
     rest: dict[Term, int] = {}
@@ -205,11 +206,11 @@ def divide(
         period = between[0] // divisor
         if between[1] // divisor == period:
             return Division(quotient, period, rest, const - period * divisor, True)
-    # Only constants beyond one period move out, so that equal remainders look equal.
+    # Move out only constants beyond one period, so that equal remainders look equal.
     period = const // divisor
     return Division(quotient, period, rest, const - period * divisor, False)
 
 
 def difference(a: Expr, b: Expr) -> Linear:
-    """`a - b` in linear form."""
+    """Return `a - b` in linear form."""
     return linear(a).minus(linear(b))

@@ -16,7 +16,8 @@ Ranges: TypeAlias = Mapping[Var, Interval]
 def bounds(expr: Expr, ranges: Ranges) -> Interval | None:
     """Find the smallest and the largest value while each variable stays in its range; None if unknown.
 
-    Exact for linear expressions; an over-approximation otherwise. Unknown is also what may wrap around.
+    The result is exact for linear expressions, and an over-approximation otherwise. Values that may wrap around are
+    unknown.
     """
     match expr:
         case Const():
@@ -52,7 +53,7 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval | None:
 def fits(form: Linear, ranges: Ranges) -> bool:
     """Prove that the sum, computed in int64, never wraps around; False without a proof."""
     if form.const == 0 and len(form.terms) == 1 and 1 in form.terms.values():
-        return True  # one number as it is
+        return True  # a single variable or constant
     between = linear_bounds(form, ranges)
     return between is not None and _fits(between)
 
@@ -62,7 +63,7 @@ def _fits(between: Interval) -> bool:
 
 
 def linear_bounds(form: Linear, ranges: Ranges) -> Interval | None:
-    """Bounds of a linear form as a sum of whole numbers; exact when its terms are independent variables."""
+    """Bound a linear form as a sum of whole numbers; exact if its terms are independent variables."""
     lo = hi = form.const
     for term, coefficient in form.terms.items():
         inner = ranges.get(term) if isinstance(term, Var) else bounds(term, ranges)
@@ -86,7 +87,7 @@ def _product(expr: Binary, ranges: Ranges) -> Interval | None:
 
 
 def _divided(op: str, a: Interval | None, b: Interval) -> Interval | None:
-    """Bound a quotient or a rest by positive numbers."""
+    """Bound a quotient or remainder of positive numbers."""
     if op == "floormod":
         if a is not None and b[0] == b[1] and a[0] // b[0] == a[1] // b[0]:
             return a[0] % b[0], a[1] % b[0]

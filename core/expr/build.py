@@ -38,7 +38,8 @@ def const(value: int | float | bool, dtype: str | None = None) -> Const:
     """Make a literal. Without a dtype: bool, int64 or float32 by the type of the value; with one, integers wrap.
 
     Raises:
-        ExprError: an unknown dtype, a fraction where an integer is wanted, or no dtype for what int64 cannot hold.
+        ExprError: the dtype is unknown, a fraction is given for an integer, or int64 cannot hold the value and there is
+            no dtype.
     """
     if not isinstance(value, bool | int | float):
         value = _number(value)
@@ -54,7 +55,7 @@ def const(value: int | float | bool, dtype: str | None = None) -> Const:
         return Const(bool(value), dtype)
     if isinstance(value, float) and not value.is_integer():
         raise ExprError(f"{value!r} is not a value of {dtype}; cast explicitly with te.cast")
-    # An int stays the object that it is: it may be of a subclass that knows how it was made.
+    # Keep the int's object, as it may be a traced one that records its origin.
     whole = value if isinstance(value, int) and not isinstance(value, bool) else int(value)
     return Const(dtypes.wrap(whole, dtype), dtype)
 
@@ -69,12 +70,12 @@ def _number(value: object) -> int | float | bool:
 
 
 def index(value: int) -> Const:
-    """Return an int64 literal, without any checking."""
+    """Return an int64 literal, without checks."""
     return Const(value, dtypes.INDEX)
 
 
 def as_expr(value: object) -> Expr:
-    """Python and NumPy scalars become constants; expressions stay, but for `==` and `!=` of constants.
+    """Turn Python and NumPy scalars into constants; keep expressions, except `==` and `!=` of constants.
 
     Raises:
         ExprError: the value is neither.
@@ -89,12 +90,12 @@ def as_expr(value: object) -> Expr:
     dtype = getattr(value, "dtype", None)
     if item is not None and getattr(value, "ndim", None) == 0:
         return const(item(), str(dtype))
-    remedy = getattr(value, "reading", "expected a number or an expression")  # a knob says how to read its value
+    remedy = getattr(value, "reading", "expected a number or an expression")  # a knob explains how to read its value
     raise ExprError(f"cannot use {value_text(value)} ({type(value).__name__}) in an expression; {remedy}")
 
 
 def _meet(a: object, b: object) -> tuple[Expr, Expr]:
-    """Give both operands one type; a Python number takes the type of the other side where it fits, else its own."""
+    """Give both operands one type; a Python number takes the type of the other side if it fits, else its own."""
     ea, eb = as_expr(a), as_expr(b)
     if ea.dtype == eb.dtype:
         return ea, eb
@@ -121,7 +122,7 @@ def _meet_lanes(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 
 
 def _adapt(raw: object, value: Expr, dtype: str) -> Expr:
-    """Make a constant of another type of `raw`, if that does not change its value but by rounding to a float."""
+    """Make a constant of `raw` in another type, if that changes its value at most by rounding to a float."""
     if not isinstance(raw, bool | int | float) or dtype == "bool":
         return value
     if dtypes.is_float(dtype):
@@ -196,10 +197,10 @@ def mul(a: object, b: object) -> Expr:
 
 
 def div(a: object, b: object) -> Expr:
-    """True division of floats.
+    """Divide floats.
 
     Raises:
-        ExprError: both operands are integers, where the rounding would be ambiguous.
+        ExprError: both operands are integers, for which the rounding would be ambiguous.
     """
     ea, eb = _meet(a, b)
     if not dtypes.is_float(ea.dtype):
@@ -210,10 +211,10 @@ def div(a: object, b: object) -> Expr:
 
 
 def floordiv(a: object, b: object) -> Expr:
-    """Division of integers, rounding down.
+    """Divide integers, rounding down.
 
     Raises:
-        ExprError: the operands are floats, or the divisor is written as 0 (one that comes out as 0 gives 0).
+        ExprError: the operands are floats, or the divisor is the literal 0 (a divisor that evaluates to 0 gives 0).
     """
     return quotient(*_integers(a, b, "//"))
 
@@ -222,7 +223,7 @@ def floormod(a: object, b: object) -> Expr:
     """Return the remainder of `floordiv`.
 
     Raises:
-        ExprError: the operands are floats, or the divisor is written as 0 (one that comes out as 0 gives 0).
+        ExprError: the operands are floats, or the divisor is the literal 0 (a divisor that evaluates to 0 gives 0).
     """
     return remainder(*_integers(a, b, "%"))
 
@@ -237,7 +238,7 @@ def _integers(a: object, b: object, sign: str) -> tuple[Expr, Expr]:
 
 
 def quotient(a: Expr, b: Expr) -> Expr:
-    """`a // b` of two integers of one type, as kernels compute it: 0 where b is 0."""
+    """Compute `a // b` of two integers of one type, as kernels do: 0 if b is 0."""
     if isinstance(b, Const):
         if type(b.value) is int and b.value == 1:
             return a
@@ -249,7 +250,7 @@ def quotient(a: Expr, b: Expr) -> Expr:
 
 
 def remainder(a: Expr, b: Expr) -> Expr:
-    """`a % b` of two integers of one type, as kernels compute it: 0 where b is 0."""
+    """Compute `a % b` of two integers of one type, as kernels do: 0 if b is 0."""
     if isinstance(b, Const):
         if (type(b.value) is int and b.value == 1) or b.value == 0:
             return Const(0, a.dtype)
@@ -293,7 +294,7 @@ def compare(op: CompareOp, a: object, b: object) -> Expr:
 
 
 def _decided(made: Compare) -> Expr:
-    """Give the truth value of `==` or `!=`, which is undecided until the comparison becomes part of an expression."""
+    """Fold `==` or `!=` of constants, which stays undecided until the comparison becomes part of an expression."""
     if isinstance(made.a, Const) and isinstance(made.b, Const):
         return TRUE if COMPARE[made.op](made.a.value, made.b.value) else FALSE
     return Compare(made.op, made.a, made.b) if isinstance(made, NumberCompare) else made
@@ -304,7 +305,7 @@ def equal(a: object, b: object) -> Compare:
     try:
         ea, eb = _meet(a, b)
     except ExprError:
-        # Something that is not an expression: unequal. Both sides must stay distinct nodes.
+        # Not an expression, so unequal. Both sides must stay distinct nodes.
         return Compare("eq", TRUE, FALSE)
     of_expressions = isinstance(a, Expr) and isinstance(b, Expr)
     known = isinstance(ea, Const) and isinstance(eb, Const)
@@ -348,13 +349,13 @@ def _bool(value: object) -> Expr:
 
 
 def all_of(conditions: Sequence[object]) -> Expr:
-    """Conjunction; true when empty."""
+    """Join conditions by `and`; true if there are none."""
     start: Expr = TRUE
     return reduce(logical_and, conditions, start)
 
 
 def any_of(conditions: Sequence[object]) -> Expr:
-    """Disjunction; false when empty."""
+    """Join conditions by `or`; false if there are none."""
     start: Expr = FALSE
     return reduce(logical_or, conditions, start)
 
@@ -369,7 +370,7 @@ def select(cond: object, a: object, b: object) -> Expr:
 
 
 def as_value(value: object) -> Expr:
-    """`as_expr` of a value that a user computes with: whole numbers are int32 where they fit, as in TVM."""
+    """Apply `as_expr` to a user's value; whole numbers are int32 if they fit, as in TVM."""
     low, high = dtypes.value_range("int32")
     return const(value, "int32") if type(value) is int and low <= value <= high else as_expr(value)
 
@@ -381,7 +382,7 @@ def if_then_else(cond: object, a: object, b: object) -> Expr:
 
 
 def conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    """Return the parts that `and` joins; empty for true."""
+    """Return the operands of `and`; empty for true."""
     if isinstance(condition, Logic) and condition.op == "and":
         return conjuncts(condition.a) + conjuncts(condition.b)
     if isinstance(condition, Const) and condition.value:
@@ -390,7 +391,7 @@ def conjuncts(condition: Expr) -> tuple[Expr, ...]:
 
 
 def variables(names: str) -> tuple[Var, ...]:
-    """Index variables by name: `variables("i j k")`."""
+    """Make index variables by name: `variables("i j k")`."""
     return tuple(Var(name) for name in names.split())
 
 

@@ -13,7 +13,7 @@ from pegbox.expr.visit import walk
 
 @dataclass(frozen=True, slots=True)
 class Digit:
-    """A digit `(var // step) % base`; no base at the top."""
+    """A digit `(var // step) % base`; the highest one has no base."""
 
     var: Var
     step: int
@@ -46,14 +46,14 @@ def digits_of(indices: Sequence[Expr]) -> dict[Var, list[tuple[int, Digit]]]:
 
 
 def _complete(digits: Sequence[Digit]) -> bool:
-    """Do the digits make up the whole variable?"""
+    """Decide if the digits make up the whole variable."""
     if digits[0].base is not None or digits[-1].step != 1:
         return False
     return all(low.base is not None and low.base * low.step == high.step for high, low in pairwise(digits))
 
 
 def split(var: Var, extent: int, exprs: Iterable[Expr]) -> list[tuple[Var, int]]:
-    """Make a variable for each digit, the highest first, with its number of values; [] where they do not divide."""
+    """Make a variable for each digit, the highest first, with its number of values; [] if they do not divide."""
     steps = sorted({1, extent, *(s for expr in exprs for s in _steps(var, expr) if s < extent)})
     if len(steps) < 3 or any(high % low for low, high in pairwise(steps)):
         return []
@@ -70,7 +70,7 @@ def _steps(var: Var, expr: Expr) -> Iterator[int]:
 
 
 def join(digits: Sequence[tuple[Var, int]]) -> Expr:
-    """Return the number that digits make up, the highest first, each with the number of its values."""
+    """Return the number made up of digits, the highest first, each with its number of values."""
     terms: dict[Expr, int] = {}
     step = 1
     for digit, count in reversed(digits):

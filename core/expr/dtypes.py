@@ -15,7 +15,7 @@ BITS: Final[dict[str, int]] = {
 }  # fmt: skip
 
 INDEX: Final = "int64"  # loop variables and subscripts; wide enough that no address arithmetic overflows
-HANDLE: Final = "handle"  # a pointer; only arguments of calls have it
+HANDLE: Final = "handle"  # a pointer, only for arguments of calls
 
 
 def check(dtype: str) -> str:
@@ -27,7 +27,7 @@ def check(dtype: str) -> str:
     if not isinstance(dtype, str) or dtype not in BITS:
         raise ExprError(f"unknown dtype {value_text(dtype)}; use one of {', '.join(BITS)}")
     if dtype == "bfloat16":
-        numpy_dtype(dtype)  # from here on np.dtype("bfloat16") works wherever the program goes in this process
+        numpy_dtype(dtype)  # from here on, np.dtype("bfloat16") works everywhere in this process
     return dtype
 
 
@@ -58,7 +58,7 @@ def is_int(dtype: str) -> bool:
 
 
 def is_unsigned(dtype: str) -> bool:
-    """Check if a type is one of unsigned integers, or bool."""
+    """Check if a type is unsigned, or bool."""
     return dtype.startswith(("uint", "bool"))
 
 
@@ -74,7 +74,7 @@ def lanes(dtype: str) -> int:
 
 
 def is_vector(dtype: str) -> bool:
-    """Check if a name is that of a vector type."""
+    """Check if a name is a vector type."""
     return element(dtype) in BITS and lanes(dtype) > 0
 
 
@@ -96,15 +96,15 @@ def check_value(dtype: str) -> str:
 
 
 def total_bits(dtype: str) -> int:
-    """Bits of a whole value."""
+    """Return the number of bits of a whole value."""
     return BITS[element(dtype)] * max(lanes(dtype), 1)
 
 
 def integer(value: Any) -> int | None:
-    """Return the Python int of an integer of any library; None for bools and other values."""
+    """Convert an integer of any library to a Python int; None for bools and other values."""
     if isinstance(value, int):
         return None if isinstance(value, bool) else value
-    # Trying is a hundred times as fast as asking isinstance(value, SupportsIndex).
+    # Trying is a hundred times as fast as isinstance(value, SupportsIndex).
     try:
         return operator.index(value)
     except TypeError:
@@ -112,15 +112,15 @@ def integer(value: Any) -> int | None:
 
 
 def nbytes(dtype: str) -> int:
-    """Bytes of one element in memory (bool takes one)."""
+    """Return the number of bytes of one element in memory (bool takes one)."""
     return max(BITS[dtype] // 8, 1)
 
 
 def promote(a: str, b: str) -> str:
     """Return the type in which `a op b` is computed: floats beat integers, wider beats narrower.
 
-    A signed and an unsigned integer become a signed type that holds both; uint64, for which there is none, stays
-    uint64, as in C.
+    A signed and an unsigned integer become a signed type that holds both; with uint64, for which there is none, the
+    result is uint64, as in C.
     """
     if a == b:
         return a
@@ -139,7 +139,7 @@ def promote(a: str, b: str) -> str:
 
 
 def accumulator(dtype: str) -> str:
-    """Return the widest type of the kind, whose sums and products are those of the type."""
+    """Return the widest type of the same kind, whose sums and products wrap to those of the type."""
     return "float64" if is_float(dtype) else "uint64" if is_unsigned(dtype) else "int64"
 
 

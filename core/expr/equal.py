@@ -6,7 +6,7 @@ import math
 
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Logic, Var
 
-_OF_TWO = (Binary, Compare, Logic)  # a union would be built anew for each comparison
+_OF_TWO = (Binary, Compare, Logic)  # a constant, because a union type would be built for each comparison
 
 
 def same_number(a: float, b: float) -> bool:
@@ -22,11 +22,11 @@ def same(a: object, b: object) -> bool:
         return True
     if not isinstance(a, Expr) or type(a) is not type(b) or isinstance(a, Var):
         return False
-    if isinstance(a, _OF_TWO):  # most are
+    if isinstance(a, _OF_TWO):  # the most frequent case
         return a.op == b.op and same(a.a, b.a) and same(a.b, b.b)  # type: ignore[attr-defined]
     if isinstance(a, Const):
         return a.dtype == b.dtype and same_number(a.value, b.value)  # type: ignore[attr-defined]
-    # Reductions name no parts: they belong to the compute graph.
+    # Reductions have no parts here, because they belong to the compute graph.
     parts = [(getattr(a, name), getattr(b, name)) for name in a.__match_args__]
     return bool(parts) and all(_same_part(x, y) for x, y in parts)
 

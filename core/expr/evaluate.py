@@ -1,7 +1,7 @@
 """Evaluation of one expression in plain Python: slow, and the reference for all other evaluations.
 
 Numbers behave as on the machine: integers wrap around at the width of their type, floats are rounded to their type
-after every operation, `//` and `%` round towards minus infinity and give 0 by zero, casts are C's.
+after every operation, `//` and `%` round towards minus infinity and give 0 for a zero divisor, and casts are C's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def evaluate(expr: Expr, values: Mapping[Var, Number], buffers: Arrays | None = 
     Only the chosen side of a select is evaluated; `and` and `or` stop at the first operand that decides.
 
     Raises:
-        ExprError: a variable or a buffer has no value, or an index is out of its buffer.
+        ExprError: a variable or a buffer has no value, or an index is out of bounds.
     """
     with np.errstate(all="ignore"):
         return _value(expr, values, buffers or {})
@@ -71,7 +71,7 @@ def _value(expr: Expr, values: Mapping[Var, Number], buffers: Arrays) -> Number:
 
 
 def to_dtype(value: Number, dtype: str) -> Number:
-    """Convert as C does. Floats without an integer counterpart become the lowest integer, as x86 does it."""
+    """Convert as C does. Floats without an integer counterpart become the lowest integer, as on x86."""
     if dtype == "bool":
         return bool(value != 0)
     if dtypes.is_float(dtype):
@@ -94,7 +94,7 @@ def _call(name: str, dtype: str, args: list[Number]) -> Number:
     """Apply an intrinsic, to floats in float64, to integers in their own type."""
     if name == "abs":
         return abs(args[0])
-    # NumPy's scalars instead of the math module: infinities and NaN instead of exceptions.
+    # NumPy's scalars give infinities and NaN, while the math module raises exceptions.
     kind = np.dtype(dtype) if name in ON_INTEGERS else np.dtype("float64")
     number: Number = np.asarray(FUNCTIONS[name](*(kind.type(a) for a in args))).item()
     return number

@@ -1,8 +1,8 @@
-"""Properties of an index map on a shape: one to one or not, gaps, new shape, inverse.
+"""Properties of an index map on a shape: injectivity, gaps, new shape, inverse.
 
-Inputs that meet in an index form a group; groups are independent of each other. Each group is small enough, mostly, to
-be tried out on all of its elements at once (with NumPy), which is exact. Inverses are guessed from the form of the map
-and believed when they hold for every element.
+Inputs that meet in an index form a group; groups are independent of each other. Each group is usually small enough to
+try on all of its elements at once (with NumPy), which is exact. Inverses are guessed from the form of the map and
+accepted if they hold for every element.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from pegbox.expr.visit import free_vars, substitute, walk
 from pegbox.shown import value_text
 
 if TYPE_CHECKING:
-    from pegbox.expr.index_map import IndexMap  # which asks this module
+    from pegbox.expr.index_map import IndexMap  # which imports this module
 
-MAX_ELEMENTS = 1 << 22  # of a group of indices that depend on each other
+MAX_ELEMENTS = 1 << 22  # the largest number of elements of a group of dependent indices
 
 _Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class _Group:
-    """A set of inputs and outputs that depend on each other, where the outputs land, and the way back, if found."""
+    """A set of dependent inputs and outputs, with the outputs' values, and the inverse, if found."""
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -45,7 +45,7 @@ class _Group:
 
 @dataclass(frozen=True)
 class Layout:
-    """A map at work on a shape. `shape` is the new one; `onto`: every place of it is taken by an element."""
+    """A map applied to a shape. `shape` is the new one; `onto` is True if an element takes every place of it."""
 
     map: IndexMap
     old_shape: tuple[int, ...]
@@ -55,7 +55,7 @@ class Layout:
     groups: tuple[_Group, ...] = field(repr=False)
 
     def inverse(self) -> IndexMap:
-        """Return the inverse map, for the places that are taken.
+        """Return the inverse map, for the taken places.
 
         Raises:
             ExprError: it was not found.
@@ -68,7 +68,7 @@ class Layout:
         return type(self.map)(self.places, [back[n] for n in range(len(self.old_shape))])
 
     def is_element(self, places: Sequence[Expr]) -> Expr:
-        """Return the condition under which a place of the new shape holds an element (in contrast to padding).
+        """Return the condition for a place of the new shape to hold an element, not padding.
 
         Raises:
             ExprError: the inverse was not found.
@@ -86,10 +86,11 @@ class Layout:
 
 
 def layout_of(index_map: IndexMap, shape: tuple[int, ...]) -> Layout:
-    """Try a map on a shape.
+    """Apply a map to a shape.
 
     Raises:
-        ExprError: another number of dimensions; two elements would share a place; a negative index; too large.
+        ExprError: the number of dimensions is wrong, two elements would share a place, an index is negative, or the
+            shape is too large.
     """
     if len(shape) != index_map.ndim:
         raise ExprError(
@@ -104,7 +105,7 @@ def layout_of(index_map: IndexMap, shape: tuple[int, ...]) -> Layout:
 
 
 def covers(maps: Sequence[tuple[IndexMap, tuple[int, ...]]], shape: tuple[int, ...]) -> bool:
-    """Do maps, each over a domain of its own, reach every place of a shape together? False where that is too large."""
+    """Decide if maps, each over its own domain, together reach every place of a shape; False if it is too large."""
     if prod(shape) > MAX_ELEMENTS:
         return False
     reached = np.zeros(shape, bool)
@@ -213,13 +214,13 @@ def _inverse(
     places: Sequence[Var],
     grid: _Ints,
 ) -> tuple[Expr, ...] | None:
-    """Find expressions of `places` that give the variables back; each one is tried on all elements."""
+    """Find expressions of `places` for the variables, and test each on all elements."""
     env = dict(zip(places, values, strict=True))
     bases = [(linear(v), v) for v in variables] + [(linear(e), e) for e in _sums(exprs)]
     found: dict[Var, Expr] = {}
 
     def take(var: Var, digit: Expr) -> None:
-        """Believe in a digit that gives the variable back everywhere."""
+        """Accept a digit that equals the variable everywhere."""
         row = grid[list(variables).index(var)]
         if var not in found and np.array_equal(np.broadcast_to(_evaluate(digit, env), row.shape), row):
             found[var] = digit
@@ -241,7 +242,7 @@ def _inverse(
 
 
 def _from_parts(exprs: Sequence[Expr], places: Sequence[Var]) -> Iterator[tuple[Var, Expr]]:
-    """Put variables and operands of // and % together from their parts in several outputs."""
+    """Combine variables and operands of // and % from their parts in several outputs."""
     parts: dict[Expr, Expr] = {}
     for expr, place in zip(exprs, places, strict=True):
         form = linear(expr)
@@ -270,10 +271,10 @@ def _sums(exprs: Sequence[Expr]) -> Iterator[Expr]:
 
 
 def _combination(values: Sequence[_Ints], places: Sequence[Var], target: _Ints) -> Expr | None:
-    """Find a sum of coefficient × place that gives the target everywhere."""
+    """Find a sum of coefficient × place that equals the target everywhere."""
     table = np.stack([*values, np.ones_like(target)], axis=1)
     step = max(1, len(target) // 4096)
-    # The row where an index is largest shows its weight.
+    # The row with an index's largest value shows its weight.
     largest = [int(np.argmax(column)) for column in table.T]
     rows = np.unique(np.concatenate([np.arange(0, len(target), step), np.array(largest, np.int64)]))
     solution = np.linalg.lstsq(table[rows].astype(float), target[rows].astype(float), rcond=None)[0]

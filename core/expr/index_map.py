@@ -19,12 +19,13 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.shown import value_text
 
-# No buffer has as many elements, in either direction of an index.
+# A bound on indices in both directions, larger than any buffer.
 _ADDRESSABLE = (-(2**47), 2**47)
 
 
 class IndexMap:
-    """An index map: `final_indices` in terms of the variables `initial_indices`. Immutable; compares by its text.
+    """An index map: `final_indices` in terms of the variables `initial_indices`. It is immutable, and compared by its
+    text.
 
     >>> packed = IndexMap.from_func(lambda i, j: (i // 16, j, i % 16))
     >>> packed
@@ -35,11 +36,11 @@ class IndexMap:
 
     __slots__ = ("final_indices", "initial_indices")
 
-    # Where TVM parts the dimensions of memory that has several; on CPUs memory has one, and it means nothing.
+    # TVM's separator of several memory dimensions, without a meaning on CPUs, where memory has one.
     AXIS_SEPARATOR: ClassVar[object] = "axis separator"
 
     def __init__(self, initial_indices: Sequence[Var], final_indices: Sequence[Expr]) -> None:
-        """Make a map of variables and affine expressions of them (sums, products with constants, // and % by
+        """Make a map from variables and affine expressions of them (sums, products with constants, // and % by
         constants).
 
         Raises:
@@ -56,10 +57,10 @@ class IndexMap:
 
     @staticmethod
     def from_func(func: Callable[..., Any], ndim: int | None = None) -> IndexMap:
-        """Make a map of a function of index variables that returns one index or several.
+        """Make a map from a function of index variables that returns one or several indices.
 
         Args:
-            ndim: the number of variables; needed where the function takes `*indices`.
+            ndim: the number of variables; needed if the function takes `*indices`.
 
         Raises:
             ExprError: the function does not take that many, or does not return affine expressions of them.
@@ -71,7 +72,7 @@ class IndexMap:
 
     @staticmethod
     def from_text(text: str) -> IndexMap:
-        """Read a map from the text that `str` gives: `lambda i, j: (i // 16, j, i % 16)`.
+        """Read a map from the text that `str` writes: `lambda i, j: (i // 16, j, i % 16)`.
 
         Raises:
             ExprError: the text is not such a lambda.
@@ -79,7 +80,11 @@ class IndexMap:
         check_text("index map", text, error=ExprError)
         try:
             tree = ast.parse(text.strip(), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError) as error:  # half of a character; brackets that nest too deep
+        except (
+            SyntaxError,
+            ValueError,
+            RecursionError,
+        ) as error:  # half of a surrogate pair, or brackets nested too deeply
             raise ExprError(
                 f"{value_text(text)} is not an index map: {error}; write lambda i, j: (i // 16, j, i % 16)"
             ) from error
@@ -92,7 +97,7 @@ class IndexMap:
 
     @property
     def ndim(self) -> int:
-        """The number of indices that it takes."""
+        """The number of indices that the map takes."""
         return len(self.initial_indices)
 
     def map_indices(self, indices: Sequence[Expr | int], ranges: Ranges | None = None) -> list[Expr]:
@@ -100,7 +105,7 @@ class IndexMap:
         2^47.
 
         Raises:
-            ExprError: another number of indices than the map takes.
+            ExprError: the number of indices is not the map's.
         """
         indices = check_list("indices", indices, f"{self.ndim} expressions", error=ExprError)
         if len(indices) != self.ndim:
@@ -115,12 +120,12 @@ class IndexMap:
         """Return the shape that holds all elements of a buffer of the given shape.
 
         Raises:
-            ExprError: another number of extents than the map takes, or an index would be negative.
+            ExprError: the number of extents is not the map's, or an index would be negative.
         """
         return self.layout(shape).shape
 
     def inverse(self, shape: Sequence[int]) -> IndexMap:
-        """Return the inverse map, from the indices that a buffer of `shape` gets.
+        """Return the inverse map, from the new indices of a buffer of `shape`.
 
         Raises:
             ExprError: the map is not one to one, leaves gaps, or its inverse cannot be found.
@@ -145,7 +150,7 @@ class IndexMap:
 
     @classmethod
     def from_trace_json(cls, data: str) -> IndexMap:
-        """Return the inverse of `trace_json`."""
+        """Read the form written by `trace_json`."""
         return cls.from_text(data)
 
     def __eq__(self, other: object) -> bool:
@@ -214,7 +219,7 @@ def _check(expr: Expr, variables: set[Var]) -> None:
 
 
 class _Indices(Reader):
-    """A reader of the indices that a map gives."""
+    """A reader of a map's new indices."""
 
     def __init__(self, text: str, variables: dict[str, Var]) -> None:
         self.text = text

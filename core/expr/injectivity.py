@@ -1,8 +1,8 @@
 """Injectivity: distinct iterations of a loop reach distinct points of a block's domain.
 
-Loops are bound to block variables by sums of coefficient × loop, and by `//` and `%` of such sums: what splits and
-fusions make. From the values of the block variables one can read the loops back, as digits of a mixed-radix number;
-a loop that can be read back visits another point in each iteration.
+Loops are bound to block variables by sums of coefficient × loop, and by `//` and `%` of such sums, as splits and
+fusions make them. The loops can be read from the values of the block variables, as digits of a mixed-radix number; a
+loop that can be read visits another point in each iteration.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Caps = Sequence[tuple[Mapping[Expr, int], int]]
 
 
 def determined(values: Iterable[Expr], fixed: Set[Var], ranges: Ranges, caps: Caps = ()) -> set[Var]:
-    """Find the loop variables that the values pin down while the `fixed` variables are known.
+    """Find the loop variables that the values determine if the `fixed` variables are known.
 
-    Sound, not complete: a variable that is missing may still be determined.
+    This is sound but not complete: a missing variable may still be determined.
 
     Args:
-        caps: sums of coefficient × variable, with the most that they come to in iterations that count.
+        caps: sums of coefficient × variable, with their largest values in relevant iterations.
     """
     values, pinned = list(values), set[Expr](fixed)
     forms: list[Linear] = []
@@ -51,7 +51,7 @@ def _is_determined(term: Expr, pinned: Set[Expr]) -> bool:
 
 
 def _read_digits(form: Linear, pinned: set[Expr], ranges: Ranges, caps: Caps) -> None:
-    """Pin each term whose coefficient exceeds all that the smaller ones can sum up to."""
+    """Determine each term whose coefficient exceeds the largest sum of the smaller ones."""
     terms = sorted(((abs(c), t) for t, c in form.terms.items() if not _is_determined(t, pinned)), key=lambda p: -p[0])
     spans: list[int] = []
     for coefficient, term in terms:
@@ -68,7 +68,7 @@ def _read_digits(form: Linear, pinned: set[Expr], ranges: Ranges, caps: Caps) ->
 
 
 def _capped(form: Linear, terms: Sequence[tuple[int, Expr]], spans: Sequence[int], caps: Caps) -> Iterator[int]:
-    """Yield the largest values of a sum's last terms, where a cap limits some of them."""
+    """Yield the largest values of a sum's last terms, if a cap limits some of them."""
     for capped, last in caps:
         ratios = {divmod(form.coefficient(t), c) for t, c in capped.items()}
         inside = [term in capped for _, term in terms]
@@ -96,7 +96,7 @@ def _divisor(node: Expr) -> int:
 
 
 def _joined(term: Expr, pinned: Set[Expr], ranges: Ranges) -> Linear | None:
-    """Join a % c and a // c to a."""
+    """Join a % c and a // c into a."""
     if not (isinstance(term, Binary) and term.op == "floormod" and isinstance(term.b, Const)):
         return None
     for quotient in _quotients(linear(term.a), term.b.integer, ranges):

@@ -10,7 +10,7 @@ from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, cast, compare, logical_and, logical_not, logical_or
 from pegbox.expr.nodes import OPERATORS, Call, Expr
 
-# name -> number of arguments. All take and give floats, but for abs, which takes integers as well, and `ON_INTEGERS`.
+# name -> number of arguments. All are functions of floats, except abs, which also takes integers, and `ON_INTEGERS`.
 ARITY: dict[str, int] = {
     "exp": 1, "log": 1, "sqrt": 1, "rsqrt": 1, "tanh": 1, "sigmoid": 1, "erf": 1, "pow": 2,
     "abs": 1, "nonpositive": 1, "floor": 1, "ceil": 1, "round": 1, "trunc": 1,
@@ -25,9 +25,9 @@ ON_INTEGERS = frozenset({"popcount", "clz", "bitwise_and", "bitwise_or", "bitwis
 """Functions of the bits of integers. A shift by the width of the type or more leaves 0, or -1 of a negative number."""
 
 SLOW = frozenset(ARITY) - {"abs", "nonpositive", "floor", "ceil", "round", "trunc", "copysign", *ON_INTEGERS}
-"""The functions that take many times as long as an addition."""
+"""The functions that take many times longer than an addition."""
 
-# NumPy's names of functions that have another name there, and the functions that it lacks.
+# NumPy's names of functions with other names there, and the functions that it lacks.
 _NUMPY = {
     "pow": "power", "round": "rint", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
     "nonpositive": "positive",
@@ -36,21 +36,22 @@ _NUMPY = {
 }  # fmt: skip
 _NOT_OF_NUMPY = frozenset({"rsqrt", "sigmoid", "erf", "exp10", "popcount", "clz"})
 NUMPY: dict[str, str] = {name: _NUMPY.get(name, name) for name in ARITY if name not in _NOT_OF_NUMPY}
-"""The intrinsics that NumPy has, by its names of them."""
+"""The intrinsics that NumPy has, by NumPy's names."""
 
 
 def call(name: str, *args: object) -> Expr:
-    """Apply an intrinsic to numbers of one type: a float type, but for abs and `ON_INTEGERS`.
+    """Apply an intrinsic to numbers of one type: a float type, except for abs and `ON_INTEGERS`.
 
     Raises:
-        ExprError: unknown name, wrong number of arguments, integer arguments of functions of floats or the other way.
+        ExprError: the name is unknown, the number of arguments is wrong, or a function of floats gets integers or vice
+            versa.
     """
     if name not in ARITY:
         raise ExprError(f"unknown intrinsic {name!r}; use one of {', '.join(ARITY)}")
     if len(args) != ARITY[name]:
         raise ExprError(f"{name} takes {ARITY[name]} argument(s), got {len(args)}")
     exprs = [as_expr(a) for a in args]
-    # Python's numbers take the type of the other operands, which are expressions.
+    # Python's numbers take the type of operands that are expressions.
     dtype = reduce(dtypes.promote, [raw.dtype for raw in args if isinstance(raw, Expr)] or [exprs[0].dtype])
     if name in ON_INTEGERS and not dtypes.is_int(dtype):
         raise ExprError(
@@ -62,7 +63,7 @@ def call(name: str, *args: object) -> Expr:
 
 
 def _bitwise(name: str, of_conditions: Callable[..., Expr]) -> Callable[..., Expr]:
-    """Make an operator that works on the bits of integers, and otherwise on conditions."""
+    """Make an operator on the bits of integers, or else on conditions."""
 
     def operator(*operands: object) -> Expr:
         of_integers = all(dtypes.is_int(as_expr(operand).dtype) for operand in operands)
@@ -72,7 +73,7 @@ def _bitwise(name: str, of_conditions: Callable[..., Expr]) -> Callable[..., Exp
 
 
 def inverted(a: object) -> Expr:
-    """Apply the operator ~: every bit of an integer turned over, or the opposite of a condition."""
+    """Apply the operator ~: flip every bit of an integer, or negate a condition."""
     return call("bitwise_xor", a, -1) if dtypes.is_int(as_expr(a).dtype) else logical_not(a)
 
 

@@ -26,9 +26,9 @@ PREFETCH = "prefetch"
 class Address(Load):
     """A pointer to `buffer[indices]`.
 
-    `extents` say how many elements from there on are touched along each dimension, `access` how: "r", "w" or "rw".
-    `strides` are assumptions of the called function: the elements between neighbours along each dimension, None where
-    they are its arguments. The code generator refuses a buffer that is laid out otherwise.
+    `extents` are the numbers of elements touched along each dimension from there on, and `access` is "r", "w" or "rw".
+    `strides` are assumptions of the called function: the elements between neighbours along each dimension, None if they
+    are its arguments. The code generator refuses a buffer with another layout.
     """
 
     __slots__ = ("access", "extents", "strides")
@@ -52,7 +52,7 @@ class Address(Load):
         self.dtype = dtypes.HANDLE
 
     def at(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Address:
-        # A buffer with more dimensions in front (of several copies, say): one element along those.
+        # A buffer with more leading dimensions, such as several copies: one element along those.
         more = len(indices) - len(self.extents)
         return Address(buffer, indices, (1,) * more + self.extents, self.access, (None,) * more + self.strides)
 
@@ -64,7 +64,7 @@ class Address(Load):
 class VectorLoad(Load):
     """A value of `lanes` neighbours in memory from `buffer[indices]` on.
 
-    `extents` say how many they are along each dimension: mostly along the last one only, else of whole rows.
+    `extents` are their numbers along each dimension: usually only along the last one, else whole rows.
     """
 
     __slots__ = ("extents", "lanes")
@@ -88,7 +88,7 @@ class VectorLoad(Load):
 
 
 class Stride(Expr):
-    """The elements between neighbours of a buffer along a dimension: known once lowering has decided on its shape."""
+    """The elements between neighbours of a buffer along a dimension, known once lowering has fixed its shape."""
 
     __slots__ = ("buffer", "dim")
     __match_args__ = ("buffer", "dim")
@@ -121,7 +121,7 @@ class Reinterpret(Expr):
 
 
 def vector_box(buffer: Buffer, lanes: int) -> tuple[int, ...]:
-    """Count the elements along each dimension of a vector of neighbours: of the last row, or of whole rows.
+    """Count the elements along each dimension of a vector of neighbours: part of the last row, or whole rows.
 
     Raises:
         ExprError: the vector would end inside a row.
@@ -161,7 +161,7 @@ def call_llvm(dtype: str, name: str, *args: Expr) -> Call:
     """Return a call of an LLVM intrinsic by its full name, such as "llvm.fma.v16f32".
 
     Raises:
-        ExprError: the name does not start with "llvm.", or an unknown dtype.
+        ExprError: the name does not start with "llvm.", or the dtype is unknown.
     """
     if not isinstance(name, str) or not name.startswith("llvm."):
         raise ExprError(f"{value_text(name)} is not an LLVM intrinsic; their names start with 'llvm.'")
@@ -169,7 +169,7 @@ def call_llvm(dtype: str, name: str, *args: Expr) -> Call:
 
 
 def is_machine_call(name: str) -> bool:
-    """Check if a name is that of a call of machine code, which no interpreter of values knows."""
+    """Check if a name means a call of machine code, which interpreters cannot evaluate."""
     return name == PREFETCH or name.startswith((EXTERN, "llvm."))
 
 
@@ -177,7 +177,7 @@ def reinterpret(dtype: str, a: Expr) -> Expr:
     """Return the same bits as another type of the same size: `reinterpret("int32x16", bytes)` of 64 bytes.
 
     Raises:
-        ExprError: an unknown dtype, or one of another size.
+        ExprError: the dtype is unknown, or has another size.
     """
     if dtypes.total_bits(dtypes.check_value(dtype)) != dtypes.total_bits(a.dtype):
         raise ExprError(f"reinterpret({dtype!r}) of {a}, {a.dtype}: the sizes differ")
@@ -185,10 +185,10 @@ def reinterpret(dtype: str, a: Expr) -> Expr:
 
 
 def broadcast(a: Expr, lanes: int) -> Expr:
-    """Return a scalar in every lane (a vector of that many lanes stays).
+    """Repeat a scalar in every lane (a vector with that many lanes is returned unchanged).
 
     Raises:
-        ExprError: a vector of another number of lanes.
+        ExprError: a vector has another number of lanes.
     """
     have = dtypes.lanes(a.dtype)
     if have and have != lanes:

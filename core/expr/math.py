@@ -1,4 +1,4 @@
-"""Functions of numbers, as `te` and `tir` give them to users."""
+"""Functions of numbers for users of `te` and `tir`."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ def bitwise_xor(x: object, y: object) -> Expr:
 
 
 def bitwise_not(x: object) -> Expr:
-    """Turn every bit of an integer over."""
+    """Flip every bit of an integer."""
     return intrinsics.call("bitwise_xor", x, -1)
 
 
 def shift_left(x: object, y: object) -> Expr:
-    """Compute `x * 2 ** y` in the integer type; 0 where y reaches the type's width."""
+    """Compute `x * 2 ** y` in the integer type; 0 if y reaches the type's width."""
     return intrinsics.call("shift_left", x, y)
 
 
 def shift_right(x: object, y: object) -> Expr:
-    """Compute `x // 2 ** y`; what stays where y reaches the type's width is the sign."""
+    """Compute `x // 2 ** y`; only the sign remains if y reaches the type's width."""
     return intrinsics.call("shift_right", x, y)
 
 
@@ -121,8 +121,8 @@ def ldexp(x: object, exponent: object) -> Expr:
     number = as_expr(x)
     if number.dtype not in dtypes.EXPONENTS:
         raise ExprError(f"ldexp({number}): needs a float, got {number.dtype}; use te.cast('float32', ...) first")
-    # Three powers take any number to zero and to infinity. The outermost ones come first: what is left of a number that
-    # they round ends as zero, so that only the last product rounds.
+    # Three powers suffice to bring any number to zero or to infinity. The outer ones come first: a number that they
+    # round ends as zero, so that only the last product rounds.
     low, high = dtypes.EXPONENTS[number.dtype]
     inner, middle, whole = (_between(exponent, n * low, n * high) for n in (1, 2, 3))
     for part in (sub(whole, middle), sub(middle, inner), inner):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class _Operators(dict[str, "Callable[..., Expr]"]):
-    """The functions that operators call, of modules that import this one and fill the table."""
+    """The functions that operators call; modules that import this one fill the table."""
 
     def __missing__(self, name: str) -> Callable[..., Expr]:
         from pegbox.expr import build, intrinsics  # noqa: F401
@@ -42,7 +42,7 @@ class _Operators(dict[str, "Callable[..., Expr]"]):
 
 OPERATORS = _Operators()
 
-# NumPy's functions that pegbox.te has, by their names there.
+# NumPy's functions that pegbox.te also has, with their names in te.
 _OF_TE = {
     name: name
     for name in [
@@ -74,7 +74,7 @@ class Buffer:
         self.scope: Final = scope
 
     def in_scope(self, scope: str) -> Buffer:
-        """Return a buffer of another scope, for what this one holds."""
+        """Return a buffer of another scope for the same elements."""
         return Buffer(self.name, self.shape, self.dtype, scope)
 
     @property
@@ -94,13 +94,13 @@ class Buffer:
 
 
 class Whole:
-    """A base of values that take part in `+`, `-`, `*` and `/` with expressions by themselves: whole tensors."""
+    """A base of values with their own `+`, `-`, `*` and `/` with expressions: whole tensors."""
 
     __slots__ = ()
 
 
 def _operator(name: str) -> Callable[[Expr, object], Expr]:
-    """Make the method of an operator; a `Whole` on the right side decides about those that it has."""
+    """Make the method of an operator; defer to a `Whole` on the right side if it has the operator."""
     of_whole = name in ("add", "sub", "mul", "div")
 
     def method(self: Expr, other: object) -> Expr:
@@ -130,7 +130,7 @@ class Expr:
 
     __slots__ = ("_hash", "dtype")
     dtype: str
-    _hash: int  # once it was asked for: parts are shared, and each would be hashed again for all that hold it
+    _hash: int  # cached, because shared parts would be hashed again for everything that holds them
 
     __add__, __radd__ = _operator("add"), _reflected("add")
     __sub__, __rsub__ = _operator("sub"), _reflected("sub")
@@ -148,7 +148,7 @@ class Expr:
         return OPERATORS["neg"](self)
 
     def astype(self, dtype: str) -> Expr:
-        """Converted to another type; to a vector type such as "int32x16", a scalar goes to every lane."""
+        """Convert to another type; a vector type such as "int32x16" gets a scalar in every lane."""
         return OPERATORS["cast"](dtype, self)
 
     def __eq__(self, other: object) -> Any:
@@ -158,14 +158,14 @@ class Expr:
         return OPERATORS["ne"](self, other)
 
     def equal(self, other: object) -> Expr:
-        """Return the condition `self == other`, as TVM's users write it; it has no truth value."""
+        """Return the condition `self == other`, as in TVM; it has no truth value."""
         return OPERATORS["equal"](self, other)
 
     def __invert__(self) -> Expr:
         return OPERATORS["not"](self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """NumPy's operators work as Python's; its functions are refused, which would ask for numbers."""
+        """Let NumPy's operators work like Python's; refuse its functions, which would need numbers."""
         import numpy  # the caller has loaded it
 
         plain = [numpy.array(x, dtype=object) if isinstance(x, Expr) else x for x in inputs]
@@ -173,7 +173,7 @@ class Expr:
             return getattr(ufunc, method)(*plain, **options)
         except (TypeError, ExprError) as error:
             if isinstance(error, ExprError) and ufunc.__name__ not in _OF_TE:
-                raise  # an operator's own
+                raise  # an error of the operator itself
             raise ExprError(
                 f"np.{ufunc.__name__}({', '.join(map(str, inputs))}): NumPy's functions work on numbers, which are "
                 f"known only when the program runs; use te.{_OF_TE.get(ufunc.__name__, 'exp, te.log and the like')}"
@@ -187,7 +187,7 @@ class Expr:
             return self._hash
 
     def __getstate__(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """Leave the hash out of pickles and copies: it is that of this process and of these variables."""
+        """Leave the hash out of pickles and copies, because it depends on this process and these variables."""
         slots = [name for kind in type(self).__mro__ for name in kind.__dict__.get("__slots__", ()) if name != "_hash"]
         return getattr(self, "__dict__", None), {name: getattr(self, name) for name in slots if hasattr(self, name)}
 
@@ -205,7 +205,7 @@ class Expr:
 
         return show(self)
 
-    if not TYPE_CHECKING:  # type checkers refuse such calls by themselves
+    if not TYPE_CHECKING:  # type checkers refuse such calls anyway
         __float__ = _refusal(
             "float(x) or a function of Python's math", "use te.exp, te.log and the like, or te.cast('float32', x)"
         )
@@ -290,7 +290,7 @@ class Compare(Expr):
         self.dtype = "bool"
 
     def __bool__(self) -> bool:
-        """Structural (in)equality for == and !=, so that expressions work in containers; others have no truth value."""
+        """Compare structurally for == and !=, so that expressions work in containers; others have no truth value."""
         from pegbox.expr.equal import same  # it imports this module
 
         if self.op == "eq":
@@ -301,10 +301,10 @@ class Compare(Expr):
 
 
 class NumberCompare(Compare):
-    """An `==` or `!=` of an expression and a number of Python's, until it becomes a part of something.
+    """An `==` or `!=` of an expression and a Python number, until it becomes part of an expression.
 
-    Containers compare expressions with expressions. A truth value of this one is asked for by `if A[i] == 1`, and by
-    `A[i] in (1, 2)`, which structural equality would answer with False.
+    Containers compare expressions with expressions. The truth value of this node is needed by `if A[i] == 1`, and by
+    `A[i] in (1, 2)`, for which structural equality would give False.
     """
 
     __slots__ = ()
@@ -385,5 +385,5 @@ class Load(Expr):
 
     @property
     def box(self) -> tuple[int, ...]:
-        """The number of elements that it touches along each dimension."""
+        """The number of touched elements along each dimension."""
         return (1,) * len(self.indices)

@@ -10,8 +10,8 @@ import numpy as np
 
 from pegbox.expr.intrinsics import NUMPY
 
-# Operators do what NumPy's functions do, for scalars in a third of the time. Division of integers rounds down and its
-# remainder takes the divisor's sign, which is what // and % mean; by 0 both are 0. NaN wins in min and max.
+# Operators do the same as NumPy's functions, in a third of the time for scalars. Division of integers rounds down and
+# its remainder takes the divisor's sign, as in // and %; by 0 both are 0. NaN wins in min and max.
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
     "floordiv": operator.floordiv, "floormod": operator.mod, "min": np.minimum, "max": np.maximum,
@@ -19,7 +19,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _erf(x: Any) -> Any:
-    import scipy.special  # slow to import, and few programs need it
+    import scipy.special  # slow to import, and rarely needed
 
     return scipy.special.erf(x)
 
@@ -46,4 +46,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "rsqrt": lambda x: 1.0 / np.sqrt(x), "sigmoid": _sigmoid, "erf": _erf, "exp10": lambda x: np.power(10.0, x),
     "popcount": lambda x: _bits(x).sum(axis=-1, dtype=np.asarray(x).dtype), "clz": _clz,
 }  # fmt: skip
-"""The intrinsics; of floats as exact as the type of the operands allows."""
+"""The intrinsics; for floats, as exact as the type of the operands allows."""

@@ -22,7 +22,7 @@ def _extremum(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: math.nan if a != a or b != b else choose(a, b)
 
 
-# Operators on unbounded integers and float64: for a narrower type, the caller has to wrap or round the result.
+# Operators on unbounded integers and float64; for a narrower type, the caller must wrap or round the result.
 BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _divide,
     "floordiv": lambda a, b: a // b if b else 0, "floormod": lambda a, b: a % b if b else 0,

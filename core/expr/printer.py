@@ -11,7 +11,7 @@ from pegbox.expr.intrinsics import ARITY
 from pegbox.expr.low_level import EXTERN, Address, Broadcast, Reinterpret, Stride, VectorLoad
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 
-# The sign, how tightly it binds, and how tightly its left and its right operand must.
+# The sign, its binding strength, and the binding strengths that its left and right operands need.
 _INFIX: dict[str, tuple[str, int, int, int]] = {
     "or": ("or", 1, 1, 2), "and": ("and", 2, 2, 3),
     "lt": ("<", 4, 5, 5), "le": ("<=", 4, 5, 5), "gt": (">", 4, 5, 5), "ge": (">=", 4, 5, 5), "eq": ("==", 4, 5, 5),
@@ -22,7 +22,7 @@ _NOT = 3
 
 
 def unused_name(name: str, taken: Container[str]) -> str:
-    """Return the name, numbered if it is taken: `k`, `k_1`, `k_2`."""
+    """Return the name, with a number if it is taken: `k`, `k_1`, `k_2`."""
     unused, count = name, 0
     while unused in taken:
         count += 1
@@ -31,7 +31,7 @@ def unused_name(name: str, taken: Container[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Write a string as Python code, in double quotes where that needs no escapes."""
+    """Write a string as Python code, in double quotes if that needs no escapes."""
     plain = text.isprintable() and '"' not in text and "\\" not in text
     return f'"{text}"' if plain else repr(text)
 
@@ -42,16 +42,17 @@ def _literal(expr: Const) -> str:
 
 @dataclass(frozen=True)
 class Style:
-    """The spelling of the parts of a text that are not operators; by default plain text for people.
+    """The spelling of everything but operators; by default plain text for people.
 
     Attributes:
-        end: the upper end of a slice, of the lowest index and the number of elements.
-        prefix: before the name of every function.
-        words: the functions that are not called as the operations are.
+        end: a function of the lowest index and the number of elements for the upper end of a slice.
+        prefix: the prefix of every function's name.
+        words: the functions whose names differ from the operations'.
         cast: the function of a dtype and a value; without one, the dtype is the function.
-        call: the function that calls other functions than arithmetic and machine code by name; else their names.
-        stride: of a buffer and a dimension.
-        no_index: between the brackets of a buffer without dimensions.
+        call: the function that calls functions other than arithmetic and machine code by name; else their names are
+            used.
+        stride: the function of a buffer and a dimension.
+        no_index: the text between the brackets of a buffer without dimensions.
     """
 
     literal: Callable[[Const], str] = _literal
@@ -75,7 +76,7 @@ Pair: TypeAlias = Binary | Compare | Logic | Select
 
 
 class Printer:
-    """A printer of expressions in a style, with the names that `name` gives."""
+    """A printer of expressions in a style, with names from `name`."""
 
     __slots__ = ("name", "style")
 
@@ -113,7 +114,7 @@ class Printer:
         return self.expr(expr)
 
     def box(self, buffer: Buffer, indices: Iterable[Expr], extents: Iterable[int]) -> str:
-        """`A[i, j:j + 16]`, with the lowest index alone where there is one element."""
+        """Print `A[i, j:j + 16]`, with only the lowest index along a dimension of one element."""
         parts = [
             self.index(lo) if count == 1 else f"{self.index(lo)}:{self.index(self.style.end(lo, count))}"
             for lo, count in zip(indices, extents, strict=True)
@@ -121,7 +122,7 @@ class Printer:
         return f"{self.name(buffer)}[{', '.join(parts) or self.style.no_index}]"
 
     def _call(self, expr: Expr) -> str:
-        """Print an expression that is written as a call of a function."""
+        """Print an expression as a call of a function."""
         style = self.style
         match expr:
             case Binary(op, a, b):
@@ -146,7 +147,7 @@ class Printer:
                 return object.__repr__(expr) if not hasattr(expr, "show") else str(expr.show())
 
     def _caller(self, name: str) -> str:
-        """Return the function that takes dtype and name of what it calls, if there is one."""
+        """Return the function that takes the dtype and name of the called function, if there is one."""
         if name.startswith(EXTERN):
             return "call_extern"
         if name.startswith("llvm."):
@@ -161,6 +162,6 @@ _OWN_NAMES = Printer(PLAIN, attrgetter("name"))
 
 
 def show(expr: Expr, names: Mapping[Any, str] | None = None) -> str:
-    """Write `expr` as in Python; `names` overrides names (where variables or buffers share one)."""
+    """Write `expr` as in Python; `names` overrides names (if variables or buffers share one)."""
     printer = Printer(PLAIN, lambda what: names.get(what, what.name)) if names else _OWN_NAMES
     return printer.expr(expr)

@@ -13,7 +13,7 @@ from pegbox.expr import build
 from pegbox.expr.nodes import CompareOp, Expr
 from pegbox.expr.operators import COMPARE
 
-# Of Python's values, and as soon as an expression is among the operands.
+# For Python's values, and for operands that include an expression.
 Operation: TypeAlias = tuple[Callable[..., Any], Callable[..., Expr]]
 Operations: TypeAlias = Mapping[type[ast.AST], Operation]
 
@@ -38,7 +38,7 @@ CONDITIONS: Operations = {
 
 
 class Reader(ABC):
-    """A reader that evaluates syntax; `operations` are those that are allowed."""
+    """A reader that evaluates syntax; `operations` are the allowed ones."""
 
     operations: ClassVar[Operations] = ARITHMETIC
 
@@ -48,7 +48,7 @@ class Reader(ABC):
 
     @abstractmethod
     def refuse(self, node: ast.AST, operation: ast.AST | None = None) -> NoReturn:
-        """Raise the error for syntax that is not allowed, because of an operation in it or as a whole."""
+        """Raise the error for disallowed syntax, because of an operation in it or as a whole."""
 
     def constant(self, node: ast.Constant) -> Any:
         return build.index(node.value) if type(node.value) is int else self.refuse(node)
@@ -58,7 +58,7 @@ class Reader(ABC):
         return value
 
     def guarded(self, node: ast.AST, action: Callable[..., Any], *args: Any) -> Any:
-        """Run what may refuse its arguments."""
+        """Run a function that may refuse its arguments."""
         return action(*args)
 
     def other(self, node: ast.expr) -> Any:
@@ -98,7 +98,7 @@ class Reader(ABC):
         return result
 
     def _comparison(self, node: ast.Compare) -> Any:
-        """Evaluate a comparison, chains too: `0 <= x < n`."""
+        """Evaluate a comparison, including chains: `0 <= x < n`."""
         sides = [node.left, *node.comparators]
         values = [self.value(side) for side in sides]
         parts = [self._apply(node, op, sides[n : n + 2], values[n : n + 2]) for n, op in enumerate(node.ops)]

@@ -13,12 +13,12 @@ from pegbox.expr.visit import rewrite
 
 
 def simplify(expr: Expr, ranges: Ranges) -> Expr:
-    """Simplify an expression for values of its variables within `ranges` (variables without a range: any value).
+    """Simplify an expression for values of its variables within `ranges` (variables without a range may have any
+    value).
 
-    int64 arithmetic ends in canonical linear form, which is right also where it wraps around. Steps that do not
-    commute with wrapping are taken only where the ranges prove that nothing wraps: `//` and `%` by constants vanish,
-    minima, maxima and comparisons are decided, and comparisons get their variables on the left and a constant on the
-    right.
+    int64 arithmetic ends in canonical linear form, which is correct even if it wraps around. Steps that do not commute
+    with wrapping are taken only if the ranges prove that nothing wraps: `//` and `%` by constants vanish, minima,
+    maxima and comparisons are decided, and comparisons get their variables on the left and a constant on the right.
     """
 
     def leaf(e: Expr) -> Expr | None:
@@ -41,21 +41,21 @@ def simplify(expr: Expr, ranges: Ranges) -> Expr:
 
 
 def simplified_linear(expr: Expr, ranges: Ranges) -> Linear:
-    """Return the linear form of the simplified expression; a sum that is known to wrap around is a single term."""
+    """Return the linear form of the simplified expression; a sum known to wrap around is a single term."""
     form = _linear(expr, ranges)
     between = linear_bounds(form, ranges)
     return form if between is None or fits(form, ranges) else Linear({form.to_expr(): 1}, 0)
 
 
 def _linear(expr: Expr, ranges: Ranges) -> Linear:
-    """Linear form of an int64 expression with simplified terms."""
+    """Return the linear form of an int64 expression with simplified terms."""
     terms: dict[Expr, int] = {}
     const = _collect(expr, 1, terms, ranges)
     return rejoined(Linear(terms, const).literal(), ranges)
 
 
 def rejoined(form: Linear, ranges: Ranges) -> Linear:
-    """(x // d) * d·k + (x % d) * k = x * k."""
+    """Apply (x // d) * d·k + (x % d) * k = x * k."""
     if len(form.terms) < 2:
         return form
     for rest, scale in form.terms.items():
@@ -72,7 +72,7 @@ def rejoined(form: Linear, ranges: Ranges) -> Linear:
 
 
 def _digit(term: Expr, ranges: Ranges) -> tuple[Linear, int] | None:
-    """Return x and d of a term x % d; also of (y % (c·d)) // c, which is (y // c) % d."""
+    """Return x and d of a term x % d, also in the form (y % (c·d)) // c, which is (y // c) % d."""
     match term:
         case Binary("floormod", a, Const() as b):
             return linear(a), b.integer
@@ -124,7 +124,7 @@ def _simplified(expr: Expr, ranges: Ranges) -> Linear:
 
 
 def _divide(op: str, a: Linear, b: Expr, ranges: Ranges) -> Linear:
-    """Split a into c·q + r with r in [0, c) where the ranges show it: a // c = q, a % c = r."""
+    """Split a into c·q + r with r in [0, c) if the ranges prove it: a // c = q, a % c = r."""
     if not isinstance(b, Const) or int(b.value) <= 0 or not fits(a, ranges):
         return _undivided(op, a, b)
     c = b.integer
@@ -153,7 +153,7 @@ def _reduced(op: str, rest: Linear, c: int) -> Linear:
 
 
 def _nested(op: str, rest: Linear, c: int, ranges: Ranges) -> Linear | None:
-    """(x // d) // c = x // (d·c);  (x % d) % c = x % c where c divides d."""
+    """Apply (x // d) // c = x // (d·c), and (x % d) % c = x % c if c divides d."""
     if rest.const or len(rest.terms) != 1:
         return None
     ((term, coefficient),) = rest.terms.items()
@@ -168,7 +168,7 @@ def _nested(op: str, rest: Linear, c: int, ranges: Ranges) -> Linear | None:
 
 
 def _without_lowest(op: str, rest: Linear, c: int, ranges: Ranges) -> Linear | None:
-    """(g·x + r) // (g·d) = x // d and (g·x + r) % (g·d) = g·(x % d) + r where 0 <= r < g."""
+    """Apply (g·x + r) // (g·d) = x // d and (g·x + r) % (g·d) = g·(x % d) + r if 0 <= r < g."""
     factors = {math.gcd(c, k) for k in rest.terms.values()} if len(rest.terms) > 1 else ()
     for g in sorted(factors, reverse=True):
         lowest = Linear({t: k for t, k in rest.terms.items() if k % g}, rest.const % g)
@@ -204,12 +204,12 @@ def _compare(expr: Compare, ranges: Ranges) -> Expr:
         left = Linear(gap.terms, 0)
         if fits(left, ranges) and fits_int64(-gap.const):
             return build.compare(expr.op, left.to_expr(), build.index(-gap.const))
-    # The difference of two numbers may be none: int64's lowest is less than 1, but lowest - 1 is not below 0.
+    # The difference of two numbers may wrap around: int64's lowest is less than 1, but lowest - 1 is not below 0.
     return build.compare(expr.op, a.to_expr(), b.to_expr())
 
 
 def decide(op: str, between: Interval) -> bool | None:
-    """Truth of `x op 0` for every x of an interval; None where it is not the same for all."""
+    """Decide `x op 0` for every x of an interval; None if it is not the same for all."""
     lo, hi = between
     opposite = {"ge": "lt", "gt": "le", "ne": "eq"}.get(op)
     if opposite is not None:

@@ -18,9 +18,9 @@ def unify(patterns: Sequence[Expr], exprs: Sequence[Expr], values: Found, free: 
     """Yield every choice of the `free` variables that makes each pattern equal to its expression.
 
     Args:
-        values: variables of the patterns that are given expressions.
+        values: variables of the patterns with given expressions.
 
-    Operands of sums, products, min and max may be exchanged, and comparisons turned around.
+    Operands of sums, products, min and max may be swapped, and comparisons reversed.
     """
     if not patterns:
         yield values

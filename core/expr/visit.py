@@ -13,18 +13,18 @@ Box: TypeAlias = tuple[tuple[Expr, int], ...]
 """The lowest index and the number of elements along each dimension."""
 
 Targets: TypeAlias = Mapping[Buffer, tuple[Buffer, Callable[[Box], Box]]]
-"""The buffers to use in place of others, and the place there of a box of the old one."""
+"""A function that maps a box of a buffer to the buffer to use in its place, and the box there."""
 
 
 def in_front(*indices: Expr) -> Callable[[Box], Box]:
-    """Put indices in front of those of a box."""
+    """Prepend indices to those of a box."""
     return lambda box: (*((index, 1) for index in indices), *box)
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Return the direct operands of a node."""
     kind = type(expr)
-    # Most nodes are one of these, of which nothing but the class needs to be asked.
+    # Most nodes have one of these classes, for which a table is enough.
     if kind is Var or kind is Const:
         return ()
     if kind is Binary:
@@ -76,7 +76,7 @@ def loads(expr: Expr) -> Iterator[Load]:
 
 
 def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
-    """Rebuild `expr`; where `leaf` returns an expression for a node it is used instead, unvisited.
+    """Rebuild `expr`; if `leaf` returns an expression for a node, use that instead, unvisited.
 
     Nodes are rebuilt through `build`, so constants fold again; untouched subtrees are shared.
     """
@@ -135,12 +135,12 @@ _BINARY: dict[str, Callable[[Expr, Expr], Expr]] = {
 
 
 def substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
-    """Replace variables; the mapping's own right sides are not visited again."""
+    """Replace variables, without visiting the replacements again."""
     return rewrite(expr, lambda e: mapping.get(e) if isinstance(e, Var) else None)
 
 
 def redirect_loads(expr: Expr, targets: Targets) -> Expr:
-    """Read from other buffers."""
+    """Redirect loads to other buffers."""
 
     def leaf(e: Expr) -> Expr | None:
         if not isinstance(e, Load | Stride) or e.buffer not in targets:

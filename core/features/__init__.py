@@ -12,5 +12,5 @@ __all__ = ["ProgramFeatures", "program_features"]
 
 @lru_cache(maxsize=16)
 def program_features(task: Task) -> ProgramFeatures:
-    """Return the features of a task's programs, which are made once and shared by all callers."""
+    """Return the features of a task's programs, made once and shared by all callers."""
     return ProgramFeatures(task)

@@ -17,9 +17,10 @@ from pegbox.loops.visit import paths
 
 
 def per_iteration(extent: Quantity, base: Sum, around: Sequence[Loop]) -> Quantity:
-    """Compute the indices of a dimension that an iteration makes on average.
+    """Compute the average number of a dimension's indices that an iteration computes.
 
-    The first iteration of a loop around makes all `extent` indices from `base` on, the others as many as `base` moves.
+    The first iteration of a surrounding loop computes all `extent` indices from `base` on, the others as many as `base`
+    moves.
     """
     for loop in around:
         moved = step(base, loop)
@@ -47,7 +48,7 @@ def rolled_extents(func: Function) -> Mapping[Var, Quantity]:
 
 
 def _shortened(reused: ReusedRegion, loops: Sequence[For], strides: Mapping[Expr, int]) -> dict[Var, Quantity]:
-    """Shorten the outermost of the dimension's loops by the whole reduction: a split makes whole tiles."""
+    """Shorten only the outermost of the dimension's loops, because a split makes whole tiles."""
     if not loops:
         return {}
     whole = 1 + sum((loop.extent - 1) * strides[loop.var] for loop in loops)
@@ -57,5 +58,5 @@ def _shortened(reused: ReusedRegion, loops: Sequence[For], strides: Mapping[Expr
 
 
 def _mean(first: Quantity, other: Quantity, iterations: Quantity) -> Quantity:
-    """Take the mean of one iteration of `first` indices and the others of `other`, rounded up."""
+    """Compute the mean of one iteration with `first` indices and others with `other`, rounded up."""
     return ceil_div(first + (iterations - 1) * other, iterations)

@@ -1,7 +1,7 @@
-"""Classes of configurations whose programs differ in numbers only: a tree of the questions of traced runs.
+"""Classes of configurations whose programs differ only in numbers: a tree of the questions of traced runs.
 
-Each leaf is one class. A run is deterministic, so configurations that gave the same answers so far ask the same
-question next.
+Each leaf is one class. A run is deterministic, so configurations with the same answers so far ask the same question
+next.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pegbox.space.digits import Digits
 Rows: TypeAlias = npt.NDArray[np.intp]
 
 REMEMBERED = 1 << 16
-"""The largest number of rows' answers that are remembered with the class that they lead to."""
+"""The largest number of cached answers of rows with their classes."""
 
 
 @dataclass(eq=False)
@@ -31,7 +31,7 @@ class Leaf:
     nodes: tuple[int, ...] | None
     path: tuple[tuple[int, int], ...]
     row: Digits
-    """The configuration that it was found with."""
+    """The configuration with which it was found."""
 
 
 @dataclass(eq=False)
@@ -43,7 +43,7 @@ class NodeQuestion:
 
 
 class Conflict(Exception):
-    """A run that asked another question than an earlier one, of class `other`, with the same answers.
+    """A run asked another question than an earlier one, of class `other`, after the same answers.
 
     The template remembers its runs.
     """
@@ -65,7 +65,7 @@ class Classes:
         self._questions: dict[int, None] = {}
         self._plan: Evaluation | None = None
         self._asked = np.empty(0, dtype=np.intp)
-        self._numbers: dict[bytes, int] = {}  # of classes, by a row's answers to all questions
+        self._numbers: dict[bytes, int] = {}  # class numbers by a row's answers to all questions
 
     def add(self, guards: Mapping[int, int], nodes: tuple[int, ...] | None, row: Digits) -> Leaf:
         """Add a class from the questions of a run, with their answers, and the nodes that describe it.

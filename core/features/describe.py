@@ -1,7 +1,7 @@
 """Descriptions of loop nests: the fixed set of numbers from which features are computed.
 
-The numbers are exact integers, or symbols for those of all configurations. Their layout is the same for every program:
-see `LAYOUT`.
+The numbers are exact integers, or symbols that represent all configurations. Their layout is the same for every
+program: see `LAYOUT`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pegbox.features.symbol import Quantity, below, ceil_div, equal, largest, le
 from pegbox.loops.nodes import ForKind
 
 DEPTH = 16
-"""The loops of the main computation that are distinguished; if there are more, the outermost count as one."""
+"""The number of distinguished loops of the main computation; if there are more, the outermost count as one."""
 
 LEVELS = ("lines_written", "lines_read_0", "lines_read_1", "lines_read_more", "bytes", "pages")
-"""The footprints inside each number of loops: arrays of DEPTH + 1 numbers, of the whole nest first."""
+"""The footprints inside each number of loops: arrays of DEPTH + 1 numbers, that of the whole nest first."""
 
 GROUPS = ("before", "after")
 """The statements whose results the main computation reads, and all others."""
@@ -50,8 +50,8 @@ WIDTH = len(NUMBERS) + DEPTH + len(LEVELS) * (DEPTH + 1)
 def describe(nest: Nest, vector_bytes: int, *, holds: Callable[[Quantity], bool], known: Known) -> list[Quantity]:
     """Compute WIDTH numbers, in the order of LAYOUT.
 
-    `holds` answers the questions that decide how to go on, truths as 1 or 0; `known` are footprints of programs that
-    were described before.
+    `holds` answers the questions that decide the path, with 1 or 0; `known` are footprints of programs described
+    before.
     """
     memory, shared = Memory(nest, known), _shared(nest)
     main = _main(nest, holds)
@@ -86,7 +86,7 @@ def _main(nest: Nest, holds: Callable[[Quantity], bool]) -> Statement:
 
 
 def _shared(nest: Nest) -> dict[Statement, int]:
-    """Count the loops that each statement shares with a later one, for which they are counted."""
+    """Count the loops that each statement shares with a later one, which counts them."""
     last = {loop: statement for statement in nest.statements for loop in statement.loops}
     return {s: sum(last[loop] is not s for loop in s.loops) for s in nest.statements}
 
@@ -170,7 +170,7 @@ def _innermost(statement: Statement) -> Loop | None:
 
 
 def _stride(access: BufferAccess, loop: Loop | None, memory: Memory) -> Quantity:
-    """Count the elements from one iteration to the next; 0 if there is no next one."""
+    """Compute the distance in elements from one iteration to the next; 0 if there is no next one."""
     if loop is None:
         return 0
     between: Quantity = 1
@@ -205,7 +205,7 @@ def _moves(main: Statement, memory: Memory) -> dict[str, Quantity]:
 
 
 def _tile(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, Quantity]:
-    """Describe the register tile: the results that are held, the loads and the work of a step, and the steps."""
+    """Describe the register tile: the held results, the loads and the work of a step, and the number of steps."""
     straight = takewhile(lambda loop: loop.kind in (ForKind.UNROLLED, ForKind.VECTORIZED), reversed(main.loops))
     tile = list(straight)[::-1]
     steps = {loop for loop in tile if loop.kind is ForKind.UNROLLED}
@@ -227,7 +227,7 @@ def _tile(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, Quant
         "loads": loads,
         "work": _size(steps) * wide,
         "trip": _trip(main, tile),
-        # Values that whole tiles compute, of each variable: the part beyond its extent is computed in vain.
+        # The values of each variable that whole tiles compute; the part beyond its extent is wasted.
         "computed": product(ceil_div(n, size) * size for n, size in sizes),
         "tile_bytes": touched.bytes,
         "tile_lines": touched.lines,
@@ -236,7 +236,7 @@ def _tile(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, Quant
 
 
 def _trip(main: Statement, tile: Sequence[Loop]) -> Quantity:
-    """Count the iterations of the loops around the tile during which it adds to the same elements."""
+    """Count the iterations of the loops around the tile in which it adds to the same elements."""
     outputs = {
         loop for access in main.accesses if access.is_write for index in access.indices for loop in loops_in(index)
     }
@@ -322,6 +322,6 @@ def _regions(statement: Statement, shared: int) -> Quantity:
 
 
 def _code(statement: Statement, vector_bytes: int) -> Quantity:
-    """Count the instructions of the straight code in the innermost loop."""
+    """Count the instructions of straight-line code in the innermost loop."""
     copies = _size(_of_kind(statement, ForKind.UNROLLED))
     return copies * _vectors(statement, vector_bytes) * (statement.operations + len(statement.accesses))

@@ -16,7 +16,7 @@ from pegbox.features.traced import quantity
 
 Count: TypeAlias = tuple[Quantity, Quantity]
 Counts: TypeAlias = tuple[Count, ...]
-"""The number of indices that occur along each dimension, and of all from the first to the last."""
+"""The number of indices that occur along each dimension, and the distance from the first to the last."""
 
 PAGE = 4096
 
@@ -37,7 +37,7 @@ class Touched:
         return Touched(self.bytes + other.bytes, self.lines + other.lines, self.pages + other.pages)
 
     def joined(self, other: Touched) -> Touched:
-        """Join the footprints of two accesses of one buffer, taken to overlap."""
+        """Join the footprints of two accesses of one buffer, assuming that they overlap."""
         return Touched(most(self.bytes, other.bytes), most(self.lines, other.lines), most(self.pages, other.pages))
 
 
@@ -45,18 +45,18 @@ NOTHING = Touched()
 
 
 class IndexForm(NamedTuple):
-    """The form of an index, which other indices and other programs share: its number, and the loops in its places."""
+    """The form of an index, shared by other indices and programs: its number, and the loops in its places."""
 
     number: int
     loops: tuple[Loop | None, ...]
 
 
 class Known:
-    """The footprints already computed for the programs of a graph; symbolic ones are valid for all its programs.
+    """A cache of footprints for the programs of a graph; symbolic ones are valid for all its programs.
 
     Attributes:
         touched: footprints, by counts, shape and bytes of an element.
-        counted: counts, by the number of the index's form, the extent, and the places of its loops that run.
+        counted: counts, by the number of the index's form, the extent, and the places of its running loops.
         forms: the numbers of the forms.
     """
 
@@ -66,7 +66,7 @@ class Known:
         self.forms: dict[tuple[object, ...], int] = {}
 
     def form(self, index: Sum) -> IndexForm:
-        """Find the form of an index. Two have the same one if they differ in the names and kinds of loops alone."""
+        """Find the form of an index. Indices that differ only in the names and kinds of loops have the same form."""
         loops = tuple(loops_in(index))
         places = {loop: place for place, loop in enumerate(loops)}
         extents = tuple([None if loop is None else loop.extent for loop in loops])
@@ -74,7 +74,7 @@ class Known:
 
 
 def _shape_of(index: Sum, places: Mapping[Loop | None, int]) -> tuple[object, ...]:
-    """Write an index with the places of loops instead of these; constants don't move, so they have no part in it."""
+    """Write an index with places instead of loops; constants don't move, so they are left out."""
     return tuple([(_shape_of_atom(atom, places), coefficient) for atom, coefficient in index.terms])
 
 
@@ -91,7 +91,7 @@ def _shape_of_atom(atom: Atom, places: Mapping[Loop | None, int]) -> object:
 
 
 class Memory:
-    """The footprints in one program; `known` has those of other programs, and takes in new ones."""
+    """The footprints in one program; `known` has those of other programs, and receives new ones."""
 
     def __init__(self, nest: Nest, known: Known) -> None:
         self.shapes = _shapes(nest)
@@ -112,11 +112,11 @@ class Memory:
         return total or NOTHING
 
     def loops_of(self, accesses: Iterable[BufferAccess]) -> set[Loop | None]:
-        """Find the loops on which the footprint depends; None is an unknown dependence."""
+        """Find the loops on which the footprint depends; None for an unknown dependence."""
         return {loop for access in accesses for index in access.indices for loop in self._form(index).loops}
 
     def elements(self, accesses: Iterable[BufferAccess], running: Set[Loop]) -> Quantity:
-        """Count the different elements that they touch."""
+        """Count the distinct elements that the accesses touch."""
         return largest(product(points for points, _ in self._counts(access, running)) for access in accesses)
 
     def _counts(self, access: BufferAccess, running: Set[Loop]) -> Counts:
@@ -150,12 +150,12 @@ def by_buffer(accesses: Iterable[BufferAccess]) -> dict[Buffer, list[BufferAcces
 
 
 def _touched(counts: Counts, shape: Sequence[Quantity], size: int) -> Touched:
-    """Compute a footprint. Rows that are touched whole join the next ones to one long run."""
+    """Compute a footprint. Rows that are touched completely join the next ones to one long run."""
     run: Quantity = 1
     runs: Quantity = 1
     whole: Quantity = 1
     between: Quantity = 1  # from one index to the next
-    span: Quantity = 1  # from the first element to behind the last
+    span: Quantity = 1  # from the first element to after the last
     inside = True
     for (points, reached), extent in zip(reversed(counts), reversed(shape), strict=True):
         count = reached if inside else points
@@ -176,7 +176,7 @@ def _touched(counts: Counts, shape: Sequence[Quantity], size: int) -> Touched:
 
 
 def _shapes(nest: Nest) -> dict[Buffer, tuple[Quantity, ...]]:
-    """Find the shapes of buffers; of an intermediate, the part in use inside the loops around all of its uses.
+    """Find the shapes of buffers; for an intermediate, the part in use inside the loops around all its uses.
 
     Lowering allocates this part (`pegbox.loops.passes.compact`).
     """

@@ -1,13 +1,13 @@
 """The formulas of the features, over the numbers of `pegbox.features.describe`.
 
-Sizes are logarithms to base 2, traffic is in bytes for each operation, so that their meaning does not depend on the
-shape or the template. The units are those of the machine: operations count in its vectors, tiles in its registers,
-footprints in its caches. So a number means the same on machines that differ in these.
+Sizes are logarithms to base 2, and traffic is in bytes for each operation, so that their meaning does not depend on the
+shape or the template. The units are those of the machine: vectors for operations, registers for tiles, caches for
+footprints. So a number means the same on machines that differ in these.
 
 Sources: the features of Ansor (Zheng et al., OSDI 2020: extents and annotations, arithmetic intensity sampled along the
 loops, touched bytes and lines, allocations), the context relations of AutoTVM (Chen et al., NeurIPS 2018: reuse and
-touched memory at thresholds, whatever the depth of the nest), and the autoscheduler of Halide (Adams et al., SIGGRAPH
-2019: lines and pages touched per tile, vectors loaded per operation, work of copies, parallel tasks).
+touched memory at thresholds, independent of the depth of the nest), and the autoscheduler of Halide (Adams et al.,
+SIGGRAPH 2019: lines and pages touched per tile, vectors loaded per operation, work of copies, parallel tasks).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pegbox.features.describe import DEPTH, GROUPS, LAYOUT
 from pegbox.features.graph import Floats
 
 WORK = {f"2^{bits}": float(1 << bits) for bits in (2, 6, 10, 14, 18)}
-"""The numbers of vectors of iterations of the main computation's body at which footprints are sampled."""
+"""The numbers of iterations of the main computation's body, in vectors, at which footprints are sampled."""
 
 Features = npt.NDArray[np.float32]
 
@@ -44,12 +44,12 @@ class Machine:
 
     @property
     def lanes(self) -> int:
-        """The elements of a vector, of four bytes."""
+        """The number of elements of a vector, with four bytes each."""
         return self.vector // 4
 
     @property
     def capacities(self) -> dict[str, int]:
-        """The bytes of registers, caches, and a part of the second cache, which operands share."""
+        """The bytes of registers, caches, and a part of the second cache, since operands share it."""
         l1, l2, l3 = self.caches
         return {
             "registers": self.registers * self.vector,
@@ -165,8 +165,8 @@ class _Curves:
     def traffic(self, operations: Floats) -> dict[str, Floats]:
         """Compute the traffic into each cache of the machine, for each vector of operations.
 
-        `traffic` counts the footprint of the outermost loops that fit, once for each time that they run; `reused`
-        leaves out the elements that stay from one time to the next; `write` is the results' part of that.
+        `traffic` counts the footprint of the outermost loops that fit, once for each run of them; `reused` leaves out
+        the elements that stay from one run to the next; `write` is the results' part of that.
         """
         found = {}
         for name, capacity in self.machine.capacities.items():

@@ -1,6 +1,6 @@
 """Loop nests for features, made from the stages of a TE schedule without lowering it.
 
-It computes the extents that `pegbox.schedule.te.replay` finds on the loop IR, by interval arithmetic without questions
+It computes the same extents as `pegbox.schedule.te.replay` on the loop IR, by interval arithmetic without questions
 about the numbers, so that one traced run serves thousands of configurations.
 """
 
@@ -102,7 +102,7 @@ def _narrow(
     extents: dict[IterVar, Quantity],
     bases: dict[IterVar, Sum],
 ) -> None:
-    """Restrict the axes to the elements that one iteration of the loops around needs."""
+    """Restrict the axes to the elements that one iteration of the surrounding loops needs."""
     own = {t.buffer for t in op.outputs}
     needed: list[tuple[BufferAccess, Statement]] = [
         (access, statement)
@@ -142,14 +142,14 @@ def _merged_loops(schedule: TESchedule, placed: Mapping[int, _Placed]) -> dict[L
 
 
 def _path_to(loop: IterVar, stage: Stage, placed: Mapping[int, _Placed]) -> tuple[Loop, ...]:
-    """Return the loops around a stage's loop, and that loop; none if it does not exist, which lowering refuses."""
+    """Return the loops around a stage's loop, and that loop; empty if it does not exist, which lowering refuses."""
     found = placed.get(id(stage))
     last = None if found is None else found.by_var.get(loop)
     return () if found is None or last is None else found.path[: found.path.index(last) + 1]
 
 
 def _loops(stage: Stage, extents: Mapping[IterVar, Quantity]) -> tuple[dict[IterVar, Loop], dict[IterVar, Sum]]:
-    """Make the loops that are left after all relations, and the values of the axes in terms of them."""
+    """Make the loops that remain after all relations, and the values of the axes in terms of them."""
     extent = dict(extents)
     for relation in stage.relations:
         match relation:

@@ -1,7 +1,7 @@
 """A graph of shared integer expressions over the knobs, evaluated for many configurations at once.
 
 A node that depends on one knob only is a table: its value for each digit of the knob. The digit of a long range is a
-node without a table. All others are made of two earlier nodes by one operation. Each node has bounds, so that most
+node without a table. All others combine two earlier nodes by one operation. Each node has bounds, so that most
 questions about a program's numbers (is this extent positive?) are answered once for all configurations.
 
 All nodes of one step (see `pegbox.features.steps`) are evaluated by one NumPy call for all rows, so that thousands of
@@ -29,7 +29,7 @@ Places: TypeAlias = npt.NDArray[np.intp]
 
 
 def _floordiv(a: Any, b: Any) -> Any:
-    # Nothing is divided by 0 in the configurations that an expression is for: in the others any number will do.
+    # In the configurations of its class, an expression never divides by 0; in others, any number will do.
     return np.floor(a / np.where(b == 0, np.inf, b))
 
 
@@ -48,7 +48,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 _CODES = {op: code for code, op in enumerate(("table", "digit", *OPERATIONS))}
 
 LISTED = 1 << 16
-"""The most values of a knob that make a table: a range may have more."""
+"""The largest number of a knob's values in a table; a range may have more."""
 
 
 class Node(NamedTuple):
@@ -65,7 +65,7 @@ class Node(NamedTuple):
 
 
 class NumberGraph:
-    """A list of nodes, which share subexpressions."""
+    """A list of nodes that share subexpressions."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
         self.lengths = tuple(lengths)
@@ -83,7 +83,7 @@ class NumberGraph:
         return len(self.nodes)
 
     def table(self, knob: int, values: Floats) -> int:
-        """Return the node with `values[digit]` for each digit of a knob; a constant if all are equal."""
+        """Return the node with the value `values[digit]` for each digit of a knob; a constant if all are equal."""
         listed = values.tolist()
         low, high = min(listed), max(listed)
         if low == high:
@@ -91,7 +91,7 @@ class NumberGraph:
         return self._node((knob, values.tobytes()), lambda: Node("table", -1, -1, knob, values, low, high))
 
     def digit(self, knob: int) -> int:
-        """Return the node of the digit of a knob; of a long range, without a table."""
+        """Return the node of a knob's digit, without a table for a long range."""
         found = self._digits.get(knob)
         if found is None:
             found = self._digits[knob] = self._digit(knob)
@@ -209,7 +209,7 @@ def _is_bounded(node: Node) -> bool:
 
 
 def _range(op: str, x: Node, y: Node) -> tuple[float, float]:
-    """Bound the result, both bounds included."""
+    """Bound the result, inclusively."""
     match op:
         case "add":
             return x.low + y.low, x.high + y.high
@@ -235,7 +235,7 @@ def _range(op: str, x: Node, y: Node) -> tuple[float, float]:
 
 
 class Evaluation:
-    """A plan for some nodes of a graph; `place[node]` is the row of a node in the result, -1 of one that it lacks."""
+    """A plan for some nodes of a graph; `place[node]` is the row of a node in the result, or -1."""
 
     def __init__(self, graph: NumberGraph, wanted: Sequence[int] | Places) -> None:
         columns = graph.columns()
@@ -283,12 +283,12 @@ def _call(op: Callable[[Any, Any], Any], a: Places, b: Places, values: Floats, d
 
 
 def _needed(operands: Places, wanted: Sequence[int] | Places) -> Places:
-    """Find the nodes and all of their operands, in rising order; operands of shape (2, nodes)."""
+    """Find the nodes and all of their operands, in ascending order; operands of shape (2, nodes)."""
     needed = np.zeros(operands.shape[1], dtype=bool)
     last = np.empty(operands.shape[1], dtype=np.intp)
     found = np.asarray(wanted, dtype=np.intp)
     while len(found):
-        # Each node once: of its places, the one that was written last.
+        # Each node once: the last written of its places.
         last[found] = places = np.arange(len(found))
         found = found[last[found] == places]
         needed[found] = True

@@ -1,4 +1,4 @@
-"""Groups of similar classes, whose rows are evaluated together, by one plan for each group."""
+"""Groups of similar classes, whose rows are evaluated together by one plan per group."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ from pegbox.features.graph import Evaluation, Floats, NumberGraph
 from pegbox.space.digits import Digits
 
 GROUP_CLASSES, GROUP_QUESTIONS = 32, 5
-"""The most classes of a group, and the number of last questions in which their paths may differ. In a large group, rows
-compute more numbers that they do not need; small groups take more calls."""
+"""The largest number of classes in a group, and the number of last questions in which their paths may differ.
+
+In a large group, rows compute more unneeded numbers; small groups take more calls.
+"""
 
 ROWS = 512
-"""The rows that are evaluated together: few enough for their numbers to stay in cache."""
+"""The number of rows evaluated together, few enough for their numbers to stay in cache."""
 
 FEW = ROWS
-"""The most rows that get a plan for their classes alone. Making it takes less time than extending one that is kept: a
-search asks for rows of new classes nearly each time."""
+"""The largest number of rows that get a plan for their classes alone.
+
+Making it takes less time than extending a kept one, and a search asks for rows of new classes nearly each time.
+"""
 
 
 class ClassPlan:
     """A plan for all numbers of a few classes."""
 
     def __init__(self, graph: NumberGraph, classes: Sequence[Leaf]) -> None:
-        nothing = (graph.constant(0),) * WIDTH  # if the template refuses
+        nothing = (graph.constant(0),) * WIDTH  # for classes that the template refuses
         nodes = np.array([leaf.nodes or nothing for leaf in classes], dtype=np.intp)
         self._plan = Evaluation(graph, nodes.ravel())
         self._places = self._plan.place[nodes]
@@ -40,7 +44,7 @@ class ClassPlan:
 
 
 class ClassGroup:
-    """A few similar classes, which share most nodes, with one plan that is kept."""
+    """A few similar classes, which share most nodes, with one kept plan."""
 
     def __init__(self, first: Leaf) -> None:
         self.members = [first]
@@ -72,7 +76,7 @@ class ClassGroups:
     def __init__(self, graph: NumberGraph) -> None:
         self._graph = graph
         self._groups: list[ClassGroup] = []
-        self._home = np.empty((0, 2), dtype=np.intp)  # by class: the number of its group, its place in it
+        self._home = np.empty((0, 2), dtype=np.intp)  # by class: the number of its group, and its place there
 
     def numbers(self, leaves: Sequence[Leaf], digits: Digits, classes: Rows) -> Floats:
         """Compute numbers of shape (WIDTH, rows) from digits of shape (knobs, rows)."""

@@ -1,8 +1,8 @@
 """Index expressions of accesses as sums over loops: extents and strides, `//` and `%` included.
 
-Coefficients may be symbols (`pegbox.features.symbol`): configurations differ in the results of arithmetic alone. So
-these are not the sums of `pegbox.expr.affine`, which know the zeros, the multiples of a divisor and the bounds of sums:
-here they differ from one configuration to the next.
+Coefficients may be symbols (`pegbox.features.symbol`): configurations differ only in the results of arithmetic. So
+these are not the sums of `pegbox.expr.affine`, which depend on zeros, multiples of a divisor and bounds, since these
+differ between configurations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pegbox.loops.nodes import ForKind
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """A loop of a nest; one that several statements share is one object."""
+    """A loop of a nest; statements that share a loop share the object."""
 
     name: str
     extent: Quantity
@@ -76,7 +76,7 @@ class Sum:
 
 
 def index_of(expr: Expr, values: Mapping[Var, Sum]) -> Sum:
-    """Convert an index expression over variables whose values are known as sums."""
+    """Convert an index expression over variables whose values are sums."""
     match expr:
         case Const(value) if isinstance(value, int):
             return Sum((), quantity(value))
@@ -99,7 +99,7 @@ def index_of(expr: Expr, values: Mapping[Var, Sum]) -> Sum:
 
 
 def digit(op: str, value: Sum, divisor: Quantity) -> Sum:
-    """Make `value // divisor` or `value % divisor`, a sum of one atom; a constant remains constant."""
+    """Make `value // divisor` or `value % divisor`, a sum with one atom; a constant remains constant."""
     if not value.terms:
         return Sum((), value.const // divisor if op == "floordiv" else value.const % divisor)
     if isinstance(divisor, int) and divisor == 1:
@@ -114,9 +114,9 @@ def _product(a: Sum, b: Sum) -> Sum:
 
 
 def reach(value: Sum, running: Set[Loop], limit: Quantity) -> Quantity:
-    """Bound the difference of the values while the loops in `running` run; `limit` is that of unknown values.
+    """Bound the difference of the values while the loops in `running` run; `limit` bounds unknown values.
 
-    For `//` and `%` the least value is taken to be a multiple of the divisor, which it is for tiles.
+    For `//` and `%`, the least value is assumed to be a multiple of the divisor, which is true for tiles.
     """
     return sum(
         [
@@ -196,12 +196,12 @@ def fixed(value: Sum, outer: Set[Loop]) -> Sum:
 
 
 def joined(value: Sum, others: Mapping[Loop, Loop]) -> Sum:
-    """Replace loops by others: those that they are merged into."""
+    """Replace loops by those into which they are merged."""
     return _with_loops(value, lambda loop: others.get(loop, loop))
 
 
 def _with_loops(value: Sum, of: Callable[[Loop], Loop | None]) -> Sum:
-    """Replace each loop by the one that a function returns; fix it at its first iteration where that is None."""
+    """Replace each loop by the one that a function returns; fix it at its first iteration if that is None."""
     result = Sum((), value.const)
     for atom, coefficient in value.terms:
         result = result.plus(_atom_with_loops(atom, of), coefficient)

@@ -1,4 +1,4 @@
-"""Slow updates in memory, `x[i] += ...` by vectors: faults of programs that a model of their loops does not see."""
+"""Slow updates in memory, `x[i] += ...` by vectors: flaws of programs that a model of their loops does not see."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ENDS = 3
 def has_masked_update(program: Function, vector_bytes: int) -> bool:
     """Check if a lowered program updates an intermediate in memory, `x[i] += ...`, by vectors under a mask.
 
-    A load has to wait until the masked store before it has reached the cache, in each iteration of a reduction: such
+    In each iteration of a reduction, a load must wait until the preceding masked store has reached the cache: such
     programs have about a tenth of the speed of others. Intermediates whose scope is local are kept in registers, unless
     their rows end inside a vector.
     """
@@ -40,8 +40,8 @@ def has_masked_update(program: Function, vector_bytes: int) -> bool:
 def has_narrow_update(program: Function, vector_bytes: int) -> bool:
     """Check if a lowered program updates less than half a vector at a time in long rows of an array in memory.
 
-    Half vectors may be the best, where rows end soon. Narrower ones leave most of the machine idle, unless they are the
-    ends of long rows. In registers they may be the columns of a tile.
+    Half vectors may be the best if rows are short. Narrower ones leave most of the machine idle, unless they are the
+    ends of long rows. In registers, they may be the columns of a tile.
     """
     narrow, whole = Counter[Buffer](), Counter[Buffer]()
     for loop, store, runs in _vector_updates(program.body):
@@ -71,6 +71,6 @@ def _is_update(store: Store) -> bool:
 
 
 def _ends_inside(buffer: Buffer, vector_bytes: int) -> bool:
-    """Check if a row of the buffer is longer than a vector, and no multiple of it."""
+    """Check if a row of the buffer is longer than a vector, but not a multiple of it."""
     row = buffer.shape[-1] * nbytes(buffer.dtype) if buffer.shape else 0
     return row > vector_bytes and row % vector_bytes != 0

@@ -1,4 +1,4 @@
-"""Loop nests for features: statements below loops, and their accesses, from blocks and scheduled programs."""
+"""Loop nests for features: statements inside loops, and their accesses, from blocks and scheduled programs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Statement:
 
     Attributes:
         loops: the loops around it, outermost first; statements share loops.
-        domain: the number of different points to compute.
+        domain: the number of distinct points to compute.
         iters: the variables of the points: the value of each, and its number of values.
         operations: the arithmetic operations of one iteration.
     """
@@ -48,7 +48,7 @@ class Statement:
         return [access.buffer for access in self.accesses if access.is_write]
 
     def joined(self, others: Mapping[Loop, Loop]) -> Statement:
-        """Replace loops by others: those that they are merged into."""
+        """Replace loops by those into which they are merged."""
         return replace(
             self,
             loops=tuple(others.get(loop, loop) for loop in self.loops),
@@ -62,7 +62,7 @@ class Statement:
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """A program: its statements in order (of stages: that of the schedule), and the arguments' buffers, `params`."""
+    """A program: its statements in order (for stages, the schedule's order), and the arguments' buffers, `params`."""
 
     statements: tuple[Statement, ...]
     params: tuple[Buffer, ...]
@@ -70,7 +70,7 @@ class Nest:
 
 @dataclass
 class _Body:
-    """The computations below the same loops, of those that a block has inside it."""
+    """The computations inside the same loops within a block."""
 
     inner: tuple[Loop, ...]
     values: dict[Var, Sum]
@@ -121,7 +121,7 @@ def _collect(stmt: Stmt, into: _Body) -> None:
                 _touch(load, into, is_write=False)
             into.operations += operations(value)
         case Evaluate(expr):
-            for load in loads(expr):  # foreign code reads them
+            for load in loads(expr):  # foreign code may read them
                 _touch(load, into, is_write=False)
         case _:
             raise TypeError(f"unknown statement {type(stmt).__name__}")

@@ -33,53 +33,55 @@ from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.task import Task
 
 CHUNK = 2048
-"""The rows that are computed together. MAX_CLASSES has room for their classes and those of the pool."""
+"""The number of rows computed together. MAX_CLASSES has room for their classes and those of the pool."""
 
 FORMULA_ROWS = 1024
-"""The rows whose features are computed together: few enough for the levels of their loops to stay in cache."""
+"""The number of rows whose features are computed together, few enough for their loops' levels to stay in cache."""
 
 MAX_CLASSES = 4096
-"""The classes that are kept; then all are forgotten, and found again as they are needed."""
+"""The number of classes to keep; then all are forgotten, and found again as needed."""
 
 POOL = 64
-"""The configurations that are searched for members of each class, to check it with."""
+"""The number of configurations to search for members of each class, to check it."""
 
 PRIMING = 4
-"""The configurations of the pool whose classes are found first."""
+"""The number of configurations of the pool whose classes are found first."""
 
 CHECKS = 1
-"""The members of a new class that are described once more without tracing, besides the first one."""
+"""The number of a new class's members, after the first one, that are described again without tracing."""
 
 CHECKED = 4
-"""The first classes, which are all checked."""
+"""The number of first classes that are all checked."""
 
 CHECKED_LATER = 32
-"""The later classes that are checked, each whose number is a multiple: a template hides things often if it does."""
+"""Later classes are checked if their number is a multiple of this: a template that hides things does so often."""
 
 TRUSTED = 16
-"""The number of classes of a template, checked in this process, after which less of each further task is checked: its
-first class and every `CHECKED_LATER`th."""
+"""The number of a template's checked classes in this process after which further tasks get fewer checks.
+
+Then only the first class and every `CHECKED_LATER`th are checked.
+"""
 
 _passed: Counter[object] = Counter()
 """The number of checked classes that were described correctly, by author of schedules."""
 
 BEGINNINGS = 8
-"""The random configurations for each class that a sample begins with."""
+"""The number of random configurations per class with which a sample begins."""
 
 WALKS = 16
-"""The steps of random walks that search for further members of classes."""
+"""The number of steps of random walks to further members of classes."""
 
 NEIGHBORS = 16
-"""The configurations near the first one of a class that are searched for members to check."""
+"""The number of configurations near the first one of a class to search for members to check."""
 
 
 class ProgramFeatures:
     """The features of rows of digits: `ProgramFeatures(task)(digits)` is float32 of shape (rows, len(names)).
 
     The names and their meaning are the same for all templates and shapes: see docs/features.md. The template runs once
-    for each class of configurations whose programs differ in numbers only, not once for each configuration. A row that
-    the template refuses has 1 for "invalid" and 0 for the others. An epilogue has no part in them: it is nearly the
-    same for all configurations, and what was learned from programs without one holds.
+    for each class of configurations whose programs differ only in numbers, not once for each configuration. A row that
+    the template refuses has 1 for "invalid" and 0 for the others. Features ignore an epilogue: it is nearly the same
+    for all configurations, and experience from programs without one remains valid.
     """
 
     names: tuple[str, ...] = ("invalid", *compute(np.ones((WIDTH, 1)), Machine(16, 16, PLAIN_CACHES, 1)))
@@ -102,7 +104,7 @@ class ProgramFeatures:
 
     @property
     def pinned(self) -> frozenset[int]:
-        """The positions of the knobs whose values cannot be traced: each value makes a class of its own."""
+        """The positions of the knobs whose values cannot be traced: each value makes its own class."""
         return self._pinned
 
     @property
@@ -111,7 +113,7 @@ class ProgramFeatures:
 
     @property
     def num_classes(self) -> int:
-        """The number of classes of programs that were found so far."""
+        """The number of classes of programs found so far."""
         return len(self._classes.leaves)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -125,7 +127,7 @@ class ProgramFeatures:
         """Compute the numbers behind the features: columns of shape (WIDTH, rows), named by LAYOUT, and the refused
         rows.
 
-        A change of the features' formulas does not change them.
+        They do not depend on the features' formulas.
         """
         numbers, refused = zip(*self._parts(digits), strict=True)
         return np.concatenate(numbers, axis=1), np.concatenate(refused)
@@ -139,24 +141,24 @@ class ProgramFeatures:
             yield self._groups.numbers(self._classes.leaves, part, classes), refused
 
     def within(self, digits: Digits, *, classes: int) -> Mask:
-        """Find the rows of the first `classes` classes of programs among rows, in their order.
+        """Find the rows of the first `classes` classes of programs among rows, in order.
 
-        Their features cost little: a new class takes some milliseconds, another row of it some microseconds. To add
-        rows of some new classes to rows of few, ask for both together, those of few first.
+        Their features cost little: a new class takes milliseconds, another row of it microseconds. To add rows of some
+        new classes to rows of few classes, pass both together, those of few classes first.
         """
         check_int("within: classes", classes, minimum=1)
         return self._first(digits, classes, known=False)
 
     def within_known(self, digits: Digits, *, more: int) -> Mask:
-        """Find the rows of the classes of programs that earlier questions have found, and of the first `more` others.
+        """Find the rows of the classes of programs found earlier, and of the first `more` others.
 
-        So a search that goes on with one source bounds the time of each step.
+        So a search that continues with one source bounds the time of each step.
         """
         check_int("within_known: more", more, minimum=0)
         return self._first(digits, more, known=True)
 
     def _first(self, digits: Digits, classes: int, *, known: bool) -> Mask:
-        """Find the rows of the first classes among rows: new classes only, or with the known ones among them."""
+        """Find the rows of the first classes among rows, counting only new classes or also known ones."""
         columns = self._columns(digits)
         while True:
             self._prime()
@@ -171,13 +173,13 @@ class ProgramFeatures:
                     if number < 0:
                         numbers[place] = number = self._leaf(columns[:, place]).number
                     few[number] = None
-            if self._classes is before:  # else a knob was pinned, which forgets all classes
+            if self._classes is before:  # otherwise a knob was pinned, which forgets all classes
                 if len(unknown := np.flatnonzero(numbers < 0)):
                     numbers[unknown] = before.of(np.ascontiguousarray(columns[:, unknown]))
                 return np.isin(numbers, list(few))
 
     def sample(self, count: int, rng: np.random.Generator, *, classes: int) -> Digits:
-        """Sample at most `count` different configurations, of at most `classes` classes of programs: see `within`.
+        """Sample at most `count` distinct configurations, of at most `classes` classes of programs: see `within`.
 
         The classes are the first ones of a random sample; random walks from their members find others. The sample does
         not depend on earlier questions.
@@ -194,7 +196,7 @@ class ProgramFeatures:
         space = self.task.space
         rows = space.sample(min(count, BEGINNINGS * classes), rng)
         found = rows[self.within(rows, classes=classes)]
-        if len(found) == len(rows) < count:  # perhaps these are all classes
+        if len(found) == len(rows) < count:  # these may be all classes
             rows = space.sample(count, rng)
             found = rows[self.within(rows, classes=classes)]
         left_out = len(found) < len(rows)
@@ -208,7 +210,7 @@ class ProgramFeatures:
         return found
 
     def _leaf(self, row: Digits) -> Leaf:
-        """Find the class of one row, a new one if need be."""
+        """Find the class of one row; make a new one if necessary."""
         while True:
             leaf = self._classes.of_row(row)
             if leaf is not None:
@@ -219,19 +221,19 @@ class ProgramFeatures:
             self._add(row)
 
     def _prime(self) -> None:
-        """Find the same first classes for any first question, so that the answers don't depend on it."""
+        """Find the same first classes for every first question, so that the answers don't depend on it."""
         if not self._primed:
             self._primed = True
             count = 1 if self._is_trusted else PRIMING
             self._classified(np.ascontiguousarray(self._sampled()[:, :count]))
 
     def _columns(self, digits: Digits) -> Digits:
-        """Check rows, and make columns of the configurations that they mean."""
+        """Check rows, and return the columns of their canonical configurations."""
         rows = self.task.space.structure.canonical(checked_rows(digits, len(self.task.space.knobs)))
         return np.ascontiguousarray(rows.T)
 
     def _classified(self, digits: Digits) -> Rows:
-        """Find the class of each row, and new ones on the way."""
+        """Find the class of each row, and add new ones."""
         while True:
             self._prime()
             classes = self._classes.of(digits)
@@ -253,11 +255,11 @@ class ProgramFeatures:
         return self._pool
 
     def _add(self, row: Digits) -> None:
-        """Find the class of a row. Pin the knobs whose values cannot be traced, or got through untraced."""
+        """Find the class of a row. Pin the knobs whose values cannot be traced, or escaped tracing."""
         numbers, recorder = self._traced(row)
         traces = len(self._pinned) < len(row)
         if numbers is None and traces and self._plain(self.task.space.config(row.tolist())) is not None:
-            # Only the traced run fails: some code takes an int and nothing like it, such as `json.dumps`.
+            # Only the traced run fails: some code takes only an int, such as `json.dumps`.
             self._pin(self._untraceable(row))
             return
         nodes = None if numbers is None else tuple(map(self._numbers.graph.node_of, numbers))
@@ -270,7 +272,7 @@ class ProgramFeatures:
         if leaf.number >= first and leaf.number % CHECKED_LATER:
             return
         if traces and not self._holds(leaf, row):
-            self._pin(range(len(row)))  # the template has asked for the type of a number, of an unknown knob
+            self._pin(range(len(row)))  # the template has asked for the type of some knob's number
             return
         for member in self._members(leaf, row):
             if not self._holds(leaf, member):
@@ -280,19 +282,19 @@ class ProgramFeatures:
             _passed[self._author] += 1
 
     def _untraceable(self, row: Digits) -> Sequence[int]:
-        """List the knobs that fail a run when they alone are traced; all if it takes several."""
+        """List the knobs that each make a run fail when only they are traced; all if it takes several together."""
         knobs = range(len(row))
         left = frozenset(knobs) - self._pinned
         return [knob for knob in left if self._traced(row, frozenset(knobs) - {knob})[0] is None] or knobs
 
     def _pin(self, knobs: Iterable[int]) -> None:
-        """Stop tracing the values of these knobs: from now on, each value makes a class of its own."""
+        """Stop tracing the values of these knobs: from now on, each value makes its own class."""
         self._pinned |= frozenset(knobs)
         _passed.pop(self._author, None)
         self._start()
 
     def _members(self, leaf: Leaf, row: Digits) -> Digits:
-        """Find other configurations of a class, those that differ most first; shape (members, knobs)."""
+        """Find other configurations of a class, the most different first; shape (members, knobs)."""
         space = self.task.space
         near = np.repeat(row[None, :], NEIGHBORS, axis=0)
         rng = np.random.default_rng(0)
@@ -313,7 +315,7 @@ class ProgramFeatures:
         return bool(np.array_equal(values, np.array(numbers, dtype=np.float64)))
 
     def _culprits(self, leaf: Leaf, row: Digits, member: Digits) -> list[int]:
-        """List the knobs whose change alone is described wrongly; all that differ if it takes several."""
+        """List the knobs whose change alone is described wrongly; all that differ if it takes several together."""
         return _to_blame(
             row,
             member,
@@ -321,7 +323,7 @@ class ProgramFeatures:
         )
 
     def _astray(self, one: Digits, other: Digits) -> list[int]:
-        """List the knobs whose change alone makes a run ask other questions after the same answers."""
+        """List the knobs whose change alone makes a run ask different questions after the same answers."""
         path = self._traced(one)[1].guards.items()
 
         def asks_another(near: Digits) -> bool:
@@ -345,7 +347,7 @@ class ProgramFeatures:
             recorder.open = False
 
     def _plain(self, config: Config) -> list[Quantity] | None:
-        """Describe one configuration by a run for it alone."""
+        """Describe one configuration by its own run."""
         return self._described(ApplyingConfig(config, self.task.target, self.task.given_accuracy), bool, Known())
 
     def _described(
@@ -371,7 +373,7 @@ class ProgramFeatures:
         return "\n".join(f"{name:<{width}} {value:10.3f}" for name, value in zip(self.names, values, strict=True))
 
     def direct(self, config: Config) -> Features:
-        """Compute the features of one configuration by a run for it alone: slowly, and equal to those of many."""
+        """Compute the features of one configuration by its own run, slowly, but equal to those of many."""
         numbers = self._plain(config)
         columns = np.array(numbers if numbers is not None else [0] * WIDTH, dtype=np.float64)[:, None]
         return np.asarray(finished(columns, np.array([numbers is None]), self._machine)[0])
@@ -381,8 +383,8 @@ class ProgramFeatures:
 def without_collection() -> Iterator[None]:
     """Pause Python's garbage collector for a short body.
 
-    Traces and schedules are many small objects that refer to each other and live together. Repeated searches for
-    garbage among them take a quarter of the time that it takes to make them.
+    Traces and schedules are many small objects that refer to each other and live together. Repeated collections among
+    them add a quarter to the time of making them.
     """
     enabled = gc.isenabled()
     gc.disable()

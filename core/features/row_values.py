@@ -14,7 +14,7 @@ OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "ceildiv": lambda a, b: -(-a // b) if b else 0,
     "lt": lambda a, b: int(a < b), "le": lambda a, b: int(a <= b), "eq": lambda a, b: int(a == b),
 }  # fmt: skip
-"""The operations of `pegbox.features.graph`, with the same values of divisions by zero."""
+"""The operations of `pegbox.features.graph`, with the same results of divisions by zero."""
 
 
 class RowValues(dict[int, int]):

@@ -1,4 +1,4 @@
-"""The steps of an evaluation: each is one operation, for all nodes of a graph whose turn it is."""
+"""The steps of an evaluation: each is one operation, for all nodes of a graph that are due."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 GROWTH = 1.25
-"""The growth of both sequence and graph after which the sequence is made anew: the time of this stays small."""
+"""The growth of both sequence and graph after which the sequence is made again, which keeps the total time small."""
 
 
 class Steps:
     """The sequence of operations by which all nodes of a growing graph can be evaluated.
 
     Each step takes the operation of the ready node that is furthest from the results (T. C. Hu, "Parallel Sequencing
-    and Assembly Line Problems", 1961), for all ready nodes of this operation. A node that comes later takes the first
-    step of its operation after its operands: programs of a template are alike, so a sequence that was made for a few
-    classes fits most others.
+    and Assembly Line Problems", 1961), for all ready nodes of this operation. A later node takes the first step of its
+    operation after its operands: programs of a template are similar, so a sequence made for a few classes fits most
+    others.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Steps:
         """The step of each node; -1 if it has no operands."""
         self._length = 0
         self._of_operation: defaultdict[int, list[int]] = defaultdict(list)
-        self._made_for = 0, 0  # steps, nodes
+        self._made_for = 0, 0  # numbers of steps and nodes
 
     def extend(self, codes: Sequence[int], a: Sequence[int], b: Sequence[int]) -> None:
         """Find the steps of all nodes, from their operations and operands (-1: none); the known ones come first."""
@@ -44,7 +44,7 @@ class Steps:
         return steps[place]
 
     def _make(self, codes: Sequence[int], a: Sequence[int], b: Sequence[int]) -> None:
-        """Make the sequence anew."""
+        """Make the sequence again."""
         heights, users, waits = _relations(a, b)
         ready: defaultdict[int, list[int]] = defaultdict(list)
         highest: defaultdict[int, int] = defaultdict(int)

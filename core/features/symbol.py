@@ -1,8 +1,8 @@
 """Symbols: numbers of a program as expressions over the knobs, without values.
 
 A traced integer (`pegbox.features.traced`) has the value of one configuration, because templates need one. Computations
-on the loops of a program need none: there a `Symbol` is the number in all configurations at once. It has arithmetic,
-and no comparison, so results of the same symbols are the same for every program.
+on the loops of a program need none: there, a `Symbol` represents the number in all configurations at once. It has
+arithmetic, but no comparison, so results of the same symbols are the same for every program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Quantity: TypeAlias = "int | Symbol"
 
 
 def _applied(op: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
-    """Make a method that is `Arithmetic.apply` or `Arithmetic.after` with this operation."""
+    """Make a method that calls `Arithmetic.apply` or `Arithmetic.after` with this operation."""
     return (lambda self, other: self.after(op, other)) if swapped else (lambda self, other: self.apply(op, other))
 
 
@@ -76,7 +76,7 @@ class Symbol(Arithmetic):
         return self._magnitude
 
     def __bool__(self) -> NoReturn:
-        raise TypeError("a symbol has no value that could be asked for")
+        raise TypeError("a symbol has no value")
 
 
 def _function(op: str, plain: Callable[[int, int], int], *, commutes: bool = True) -> Callable[..., Quantity]:
@@ -95,13 +95,13 @@ def _function(op: str, plain: Callable[[int, int], int], *, commutes: bool = Tru
 least = _function("min", min)
 most = _function("max", max)
 equal = _function("eq", lambda a, b: int(a == b))
-"""Give 1 if the quantities are equal, else 0; so do the next two."""
+"""A function that returns 1 if the quantities are equal, else 0, like the next two."""
 below = _function("lt", lambda a, b: int(a < b), commutes=False)
 at_most = _function("le", lambda a, b: int(a <= b), commutes=False)
 
 
 ceil_div = _function("ceildiv", lambda a, b: -(-a // b), commutes=False)
-"""Divide and round up."""
+"""A function that divides and rounds up."""
 
 
 def product(values: Iterable[Quantity]) -> Quantity:
@@ -113,6 +113,6 @@ def product(values: Iterable[Quantity]) -> Quantity:
 
 
 def largest(values: Iterable[Quantity]) -> Quantity:
-    """Return the largest of numbers that are not negative; 0 if there are none."""
+    """Return the largest of non-negative numbers; 0 if there are none."""
     nothing: Quantity = 0
     return reduce(most, values, nothing)

@@ -1,12 +1,12 @@
-"""Traced integers: they record the expression over the knobs that gave them.
+"""Traced integers: they record the expression over the knobs that produced them.
 
 A `TracedInt` is used as an int: the value of one configuration. It also has the expression over the configuration's
-numbers that gave it. Arithmetic on it gives traced integers; a comparison gives a plain bool and notes that the trace
-holds only for the same result (a guard), as in tracing compilers. Any other use pins the value: text, hashes, true
-division, bits, `range(n)`, `table[n]`.
+numbers that produced it. Arithmetic on it returns traced integers; a comparison returns a plain bool and notes that the
+trace holds only for the same result (a guard), as in tracing compilers. Any other use pins the value: text, hashes,
+true division, bits, `range(n)`, `table[n]`.
 
-It is not a subclass of int, though `isinstance(n, int)` holds: C code would take the value of an int without a call.
-Runs without a trace find other ways to learn values, such as `type(n)` (`pegbox.features.program`).
+It is not a subclass of int, though `isinstance(n, int)` is true: C code would read the value of an int without a call.
+Runs without a trace reveal other ways to learn values, such as `type(n)` (`pegbox.features.program`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pegbox.features.row_values import OPERATIONS
 from pegbox.features.symbol import Arithmetic, Quantity, Symbol
 
 PLAIN: dict[str, Callable[[Any, Any], Any]] = {**OPERATIONS, "floordiv": operator.floordiv, "mod": operator.mod}
-"""The operations of a template, which calculates with ints: division by zero is an error."""
+"""The operations for templates, which compute with ints: division by zero is an error."""
 
 
 class TraceRecorder:
@@ -31,23 +31,23 @@ class TraceRecorder:
 
     def __init__(self, graph: NumberGraph, values: Mapping[int, int] | None = None) -> None:
         self.graph = graph
-        # The values of the nodes in the configuration of the run.
+        # The values of the nodes in the run's configuration.
         self._values: Mapping[int, int] = {} if values is None else values
-        self.guards: dict[int, int] = {}  # node: the value it had, in the order of asking
+        self.guards: dict[int, int] = {}  # node: its value, in the order of the questions
         self.open = True
         self.made: dict[tuple[str, int, int, int], int] = {}
 
     def number(self, node: int, value: int) -> int:
-        """Make an integer with the value `value` here that is `node` in general."""
+        """Make an integer with the value `value` in this run and `node` in general."""
         return value if self.graph.is_constant(node) else cast(int, TracedInt(value, node, self))
 
     def guard(self, node: int, value: int) -> None:
-        """Note that the run goes on so only where the node has this value."""
+        """Note that the run takes this path only if the node has this value."""
         if self.open and not self.graph.is_constant(node):
             self.guards.setdefault(node, value)
 
     def holds(self, truth: Quantity) -> bool:
-        """Return a truth, 1 or 0, of this run, which goes on so only where it is the same."""
+        """Return a truth, 1 or 0, of this run, and note that its path depends on it."""
         if not isinstance(truth, Symbol):
             return bool(truth)
         self.guard(truth.node, self._values[truth.node])
@@ -55,7 +55,7 @@ class TraceRecorder:
 
 
 def _asking(op: str, plain: Callable[[Any, Any], Any], *, swapped: bool = False) -> Callable[[Any, Any], Any]:
-    """Make a comparison, which is a guard: `op` of integers, `plain` of other numbers."""
+    """Make a comparison that is a guard: `op` for integers, `plain` for other numbers."""
 
     def method(self: TracedInt, other: Any) -> Any:
         if not isinstance(other, int):
@@ -67,7 +67,7 @@ def _asking(op: str, plain: Callable[[Any, Any], Any], *, swapped: bool = False)
 
 
 class TracedInt(Arithmetic):
-    """An integer with the expression that gave it: see the module."""
+    """An integer with the expression that produced it: see the module."""
 
     __slots__ = ("_node", "_recorder", "_value")
 
@@ -79,7 +79,7 @@ class TracedInt(Arithmetic):
         return int
 
     def pinned(self) -> int:
-        """Return the value, for use outside arithmetic: the trace holds only where it is the same."""
+        """Return the value for use outside arithmetic; the trace then holds only for the same value."""
         self._recorder.guard(self._node, self._value)
         return self._value
 
@@ -134,15 +134,15 @@ class TracedInt(Arithmetic):
         return int, (self.pinned(),)
 
     def __array__(self, *args: Any, **options: Any) -> Any:
-        return np.asarray(self.pinned(), *args)  # a fresh array: any `copy` is fine
+        return np.asarray(self.pinned(), *args)  # the array is new, so any `copy` is fine
 
     def __getattr__(self, name: str) -> Any:
-        getattr(int, name)  # attributes that no int has pin nothing
+        getattr(int, name)  # raises, without pinning, for attributes that no int has
         return getattr(self.pinned(), name)
 
 
 def _pinning(function: Callable[..., Any], *, swapped: bool = False) -> Callable[..., Any]:
-    """Make a method that hands the value to `function`."""
+    """Make a method that passes the value to `function`."""
 
     def method(self: TracedInt, *others: Any) -> Any:
         return function(*others, self.pinned()) if swapped else function(self.pinned(), *others)
@@ -164,7 +164,7 @@ for _function in (
 def combined(op: str, a: Any, b: Any) -> int:
     """Compute `a op b` of plain or traced integers, without a guard: `op` is a key of PLAIN.
 
-    A zero divisor is a guard: configurations that would fail there are not members of the class.
+    A zero divisor is a guard, so that configurations that would fail there are not members of the class.
     """
     if op in ("floordiv", "mod") and type(b) is TracedInt and b == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
@@ -182,7 +182,7 @@ def combined(op: str, a: Any, b: Any) -> int:
     key = (op, x, y, plain)
     found = recorder.made.get(key)
     if found is None:
-        # New in this run; -1 marks the operand that is a plain number.
+        # Computed in this run for the first time; -1 marks a plain number as operand.
         a_node = recorder.graph.constant(plain) if x < 0 else x
         b_node = recorder.graph.constant(plain) if y < 0 else y
         node = recorder.graph.apply(op, a_node, b_node)
@@ -191,7 +191,7 @@ def combined(op: str, a: Any, b: Any) -> int:
 
 
 def quantity(number: Any) -> Quantity:
-    """Convert a number of a template to the quantity of all configurations."""
+    """Convert a number of a template to the quantity for all configurations."""
     if type(number) is TracedInt and number._recorder.open:
         return number._recorder.graph.symbol(number._node)
     return int(number)

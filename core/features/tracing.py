@@ -20,7 +20,7 @@ class TracedNumbers:
     def __init__(self, space: ConfigSpace) -> None:
         self.graph = NumberGraph([len(knob) for knob in space.knobs.values()])
         self.nodes: dict[int, list[int]] = {}
-        """The nodes by position of the knob; knobs with other values than integers, or too many, are missing."""
+        """The nodes by position of the knob; knobs with values other than integers, or with too many, are missing."""
         for position, knob in enumerate(space.knobs.values()):
             if len(knob) > LISTED:
                 continue
@@ -31,7 +31,7 @@ class TracedNumbers:
 
 
 def integers(entity: Entity) -> tuple[int, ...] | None:
-    """List the integers of a value: itself, those of a flat list, or the extents of a split."""
+    """List the integers of a value: itself, those in a flat list, or the extents of a split."""
     match entity:
         case SplitEntity(sizes):
             return sizes
@@ -43,7 +43,7 @@ def integers(entity: Entity) -> tuple[int, ...] | None:
 
 
 class TracedOption(OtherEntity):
-    """A value whose text, by which values are compared, is a question about the knob."""
+    """A value whose text, used for comparisons, is a question about the knob."""
 
     __slots__ = ("_ask", "_text")
     _ask: Callable[[], None]
@@ -78,7 +78,7 @@ class TracedConfig(Config):
 
     @property
     def digits(self) -> tuple[int, ...]:  # type: ignore[override]
-        """The digits of all knobs; a template that asks for them, or for the index, asks for every knob."""
+        """The digits of all knobs; reading them, or the index, is a question about every knob."""
         for position in range(len(self._config.digits)):
             self._guard(position)
         return self._config.digits
@@ -108,10 +108,10 @@ class TracedConfig(Config):
         return name in self._config
 
     def __str__(self) -> str:
-        return str(self._config)  # for messages, which no program depends on
+        return str(self._config)  # used in messages, on which no program depends
 
     def _guard_parents(self, name: str) -> None:
-        """Note a question about a knob's existence as one about its parents."""
+        """Record a question about a knob's existence as one about its parents."""
         when = self.space.knobs[name].when
         for parent, _ in when.parents if when is not None else ():
             self._guard(self.space.positions[parent])

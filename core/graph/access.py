@@ -1,4 +1,4 @@
-"""`NodeAccess`: how often, and in which order, a node's computation reads elements."""
+"""`NodeAccess`: the number and order of a node's reads of elements."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pegbox.graph import kind
 from pegbox.graph.graph import Node, Value
 
 _REUSE = 1.5
-"""The reads of an element from which on a reduction is better given what is computed already."""
+"""The number of reads of an element from which a reduction's inputs should be computed beforehand."""
 
 
 class NodeAccess:
-    """Answers about a node's computation, each found once."""
+    """Answers about a node's computation, each computed once."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -23,27 +23,27 @@ class NodeAccess:
 
     @cached_property
     def is_opaque(self) -> bool:
-        """Are there scans or statements, whose accesses no one knows?"""
+        """True if there are scans or statements, whose accesses are unknown."""
         return any(type(op) is not ComputeOp for op in self._ops)
 
     @cached_property
     def is_view(self) -> bool:
-        """Does the node give its input another shape alone?"""
+        """True if the node only gives its input another shape."""
         return kind.is_view(self.node)
 
     @cached_property
     def is_pointwise(self) -> bool:
-        """Does each element depend on those at the same place alone?"""
+        """True if each element depends only on those at the same place."""
         return kind.is_pointwise(self.node)
 
     @cached_property
     def has_reduction(self) -> bool:
-        """Is an element computed by a reduction?"""
+        """True if a reduction computes an element."""
         return any(op.reduce is not None for op in self._ops)
 
     @cached_property
     def has_reuse(self) -> bool:
-        """Does a reduction read elements several times, as a convolution does?"""
+        """True if a reduction reads elements several times, as a convolution does."""
         return any(
             _points(op, own) > _REUSE * math.prod(buffer.shape)
             for op in self._ops if op.reduce is not None for buffer, own in self._loads[op].items()
@@ -55,9 +55,9 @@ class NodeAccess:
         return sum(_points(op, self._loads[op].get(buffer, [])) for op in self._ops) / math.prod(value.shape)
 
     def rows(self, value: Value) -> int:
-        """Count the leading axes for each index of which the outputs depend on the same row of an input alone.
+        """Count the leading axes along which each row of the outputs depends only on the same row of an input.
 
-        Other inputs do not count.
+        Other inputs are ignored.
         """
         followed = {self._buffer(value)}
         rank = len(value.shape)
@@ -70,7 +70,7 @@ class NodeAccess:
 
     @cached_property
     def _loads(self) -> dict[ComputeOp, dict[Buffer, list[Load]]]:
-        """The loads of each operation by their buffers."""
+        """The loads of each operation by buffer."""
         return {op: _loads(op) for op in self._ops}
 
     def _buffer(self, value: Value) -> Buffer:
@@ -85,12 +85,12 @@ def _loads(op: ComputeOp) -> dict[Buffer, list[Load]]:
 
 
 def _points(op: ComputeOp, own: list[Load]) -> int:
-    """Return the number of an operation's reads of one buffer, of which those at one place are one."""
+    """Count the distinct places at which an operation reads one buffer."""
     return len({str(load) for load in own}) * math.prod(axis.extent for axis in op.loop_axes)
 
 
 def _common_axes(op: ComputeOp, load: Load) -> int:
-    """Count the leading indices of a load that are the leading axes of the operation, as long as these."""
+    """Count the leading indices of a load that are the operation's leading axes, with equal extents."""
     pairs = zip(load.indices, op.axis, load.buffer.shape, strict=False)
     differing = (n for n, (index, axis, extent) in enumerate(pairs) if index is not axis or extent != axis.extent)
     return next(differing, min(len(load.indices), len(op.axis)))

@@ -1,4 +1,4 @@
-"""Nodes that multiply a value by a constant or add a constant to it."""
+"""Nodes that multiply a value by a constant or add a constant."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class Affine:
     shift: Array | None
 
     def then(self, after: Affine) -> Affine:
-        """Return the function that applies another one to the results."""
+        """Return the composition of this function with a following one."""
         shift = _either(np.multiply, self.shift, after.scale) if self.shift is not None else None
         return Affine(self.x, _either(np.multiply, self.scale, after.scale), _either(np.add, shift, after.shift))
 
     @property
     def is_identity(self) -> bool:
-        """True if all values stay as they are, but for the sign of zeros."""
+        """True if all values stay unchanged, except for the sign of zeros."""
         return (self.scale is None or bool((self.scale == 1).all())) and (self.shift is None or not self.shift.any())
 
     @property
     def is_moderate(self) -> bool:
-        """True if it may be joined with others: results then differ by rounding alone.
+        """True if it may be joined with others, so that results differ only by rounding.
 
-        Products of huge and tiny scales overflow or vanish. A huge shift rounds what it is added to, on purpose.
+        Products of huge and tiny scales overflow or vanish. A huge shift may be there to round its summand.
         """
         if not is_float(self.x.dtype):
             return False
@@ -54,7 +54,7 @@ def _either(function: np.ufunc, a: Array | None, b: Array | None) -> Array | Non
 
 
 def affine_of(node: Node, constants: Mapping[Value, Array]) -> Affine | None:
-    """Return the function of a node that computes one: a sum, difference or product with a constant, else None."""
+    """Return the affine function of a node: a sum, difference or product with a constant; None for other nodes."""
     if len(node.inputs) > 2 or len(node.outputs) != 1:
         return None
     data = [value for value in node.inputs if value not in constants]
@@ -75,7 +75,7 @@ def affine_of(node: Node, constants: Mapping[Value, Array]) -> Affine | None:
 
 
 def _fits(value: Value, y: Value) -> bool:
-    """Decide if a value can be broadcast to the shape of another: a quick answer for most nodes."""
+    """Decide if a value can be broadcast to the shape of another: a quick test that rules out most nodes."""
     longer = y.shape[len(y.shape) - len(value.shape) :]
     return len(value.shape) <= len(y.shape) and all(
         extent in (1, whole) for extent, whole in zip(value.shape, longer, strict=True)

@@ -10,7 +10,7 @@ from pegbox.graph.graph import Node, Value
 
 
 def fused_node(parts: Sequence[Node]) -> Node:
-    """Make the node that computes the outputs of the last of some nodes, from what the nodes do not make themselves.
+    """Make one node that computes the outputs of the last of several nodes from their outside inputs.
 
     It has the name and the attributes of the first part, and the kinds of all.
     """
@@ -29,11 +29,11 @@ def fused_node(parts: Sequence[Node]) -> Node:
 
 @dataclass(frozen=True)
 class _Composition:
-    """Functions of tensors, one after the other.
+    """A sequence of functions of tensors.
 
     Attributes:
-        steps: each function, with the places of the tensors that it takes, among the given ones and those that the
-            functions before it made.
+        steps: each function, with the places of its arguments among the given tensors and the results of earlier
+            functions.
         outputs: the places of the tensors to return.
     """
 

@@ -29,19 +29,19 @@ class Value:
         return f"{self.name}: {self.dtype}{list(self.shape)}"
 
     def placeholder(self) -> Tensor:
-        """Make the tensor that stands for the value in a computation that reads it."""
+        """Make the tensor that represents the value in computations that read it."""
         return placeholder(self.shape, self.dtype, self.name)
 
 
 @dataclass(frozen=True, eq=False)
 class Computation:
-    """The tensors of a node: the placeholders of its inputs, and the outputs that are computed from them.
+    """The tensors of a node: the placeholders of its inputs, and the outputs computed from them.
 
-    Nodes of equal meanings share one, with the names of the first node's values.
+    Nodes with equal meanings share one, with the names of the first node's values.
 
     Attributes:
         inputs, outputs: the tensors.
-        answers: the answers to questions about the tensors, found so far.
+        answers: a cache of answers to questions about the tensors.
     """
 
     inputs: tuple[Tensor, ...]
@@ -54,10 +54,10 @@ _COMPUTATIONS: WeakValueDictionary[Hashable, Computation] = WeakValueDictionary(
 
 
 def computed(where: str, inputs: Sequence[Value], compute: Callable[..., Sequence[Tensor]]) -> Computation:
-    """Apply a node's meaning to placeholders of its inputs, or return what that gave for an equal meaning.
+    """Apply a node's meaning to placeholders of its inputs, or return the result for an equal meaning.
 
     Raises:
-        GraphError: the inputs do not fit it; the message begins with `where`.
+        GraphError: the inputs do not fit; the message begins with `where`.
     """
     key = meaning_key(inputs, compute)
     if (known := _COMPUTATIONS.get(key)) is not None:
@@ -72,10 +72,10 @@ def computed(where: str, inputs: Sequence[Value], compute: Callable[..., Sequenc
 
 
 def meaning_key(inputs: Sequence[Value], compute: Callable[..., Sequence[Tensor]]) -> Hashable:
-    """Return a key that nodes share whose meanings and types of inputs are equal."""
+    """Return a key shared by nodes with equal meanings and types of inputs."""
     try:
         hash(compute)
-    except TypeError:  # a function with arguments that cannot be compared is equal to itself alone
+    except TypeError:  # a function whose arguments cannot be compared equals only itself
         compute = _Alone(compute)  # type: ignore[assignment]
     return compute, tuple((value.shape, value.dtype) for value in inputs)
 
@@ -93,9 +93,9 @@ class Node:
         name: its name in the model.
         kind: the operator's name, as in "Conv".
         inputs, outputs: the values that it reads and makes.
-        compute: a function of one tensor per input, which gives one tensor per output: the operator's meaning.
-        attributes: what `compute` depends on besides the tensors, in a form for people.
-        parts: the nodes that a fused node was made of, in their order; empty for others.
+        compute: the operator's meaning: a function of one tensor per input that returns one tensor per output.
+        attributes: the other values on which `compute` depends, in a form for people.
+        parts: the original nodes of a fused node, in order; empty for others.
     """
 
     name: str
@@ -113,7 +113,7 @@ class Node:
 
     @cached_property
     def computation(self) -> Computation:
-        """The meaning as tensors, made once: to look at, not to schedule.
+        """The meaning as tensors, made once, to examine but not to schedule.
 
         Raises:
             GraphError: the node's values have other shapes or types than its meaning.
@@ -127,7 +127,7 @@ class Node:
         return found
 
     def over(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Node:
-        """Return the same operator on other values of the same shapes and types."""
+        """Return the same operator on other values with the same shapes and types."""
         if all(map(_is, inputs, self.inputs)) and all(map(_is, outputs, self.outputs)):
             return self
         made = replace(self, inputs=tuple(inputs), outputs=tuple(outputs))
@@ -146,8 +146,8 @@ class Graph:
 
     Attributes:
         name: the model's name.
-        inputs, outputs: the values that a call is given and returns.
-        nodes: each one behind those that make its inputs.
+        inputs, outputs: the values that a call takes and returns.
+        nodes: the nodes, each after those that make its inputs.
         constants: the arrays of the values that are neither inputs nor made by nodes.
         accuracy: the largest error that kernels may have, as for a task; None for the default.
 
@@ -185,7 +185,7 @@ class Graph:
         """Refuse to be pickled.
 
         Raises:
-            ArgumentError: always; it says what to pickle instead.
+            ArgumentError: always, with advice on what to pickle instead.
         """
         raise ArgumentError(
             f"the model {self.name} cannot be pickled: its operators are functions of this process; read its file in "
@@ -200,12 +200,12 @@ class Graph:
 
     @cached_property
     def producers(self) -> Mapping[Value, Node]:
-        """The node that makes each value which nodes make."""
+        """The node that makes each value, except inputs and constants."""
         return {value: node for node in self.nodes for value in node.outputs}
 
     @cached_property
     def consumers(self) -> Mapping[Value, tuple[Node, ...]]:
-        """The nodes that read each value, each node once; a value that is read nowhere is missing."""
+        """The nodes that read each value, each node once; values without readers are missing."""
         found: dict[Value, list[Node]] = {}
         for node in self.nodes:
             for value in dict.fromkeys(node.inputs):
@@ -213,7 +213,7 @@ class Graph:
         return {value: tuple(nodes) for value, nodes in found.items()}
 
     def sole_consumer(self, value: Value) -> Node | None:
-        """Return the node that alone reads a value; None where there is another one, or the graph returns the value."""
+        """Return the only node that reads a value; None if there are several, or the graph returns the value."""
         nodes = self.consumers.get(value, ())
         return nodes[0] if len(nodes) == 1 and value not in self._returned else None
 

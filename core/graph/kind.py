@@ -1,6 +1,6 @@
-"""The kind of a node's computation: which elements of its inputs an element of its outputs depends on.
+"""The kind of a node's computation: the dependence of its outputs' elements on its inputs' elements.
 
-The answers come from the subscripts of the computation, so that they hold for the nodes of any reader.
+The answers come from the subscripts of the computation, so that they hold for nodes from any reader.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Answer = TypeVar("_Answer")
 
 
 def _once(question: Callable[[Node], _Answer]) -> Callable[[Node], _Answer]:
-    """Answer a question about a node's computation once for all nodes that share it."""
+    """Decorate a question about a node's computation to answer it once for all nodes that share it."""
 
     @wraps(question)
     def answer(node: Node) -> _Answer:
@@ -47,7 +47,7 @@ def operations_of(node: Node) -> list[ComputeOp]:
 
 @_once
 def has_reduction(node: Node) -> bool:
-    """Decide if an element of an output is computed by a reduction."""
+    """Decide if a reduction computes an element of an output."""
     return any(op.reduce is not None for op in operations_of(node))
 
 
@@ -117,7 +117,7 @@ def pointwise_values(node: Node, elements: Sequence[Expr]) -> tuple[Expr, ...]:
 
 @_once
 def view_offsets(node: Node) -> tuple[int, ...] | None:
-    """Return the place in the only input at which each output begins, if all are contiguous parts of it; else None."""
+    """Return the offset of each output in the only input, if all are contiguous parts of it; else None."""
     if len(node.inputs) != 1:
         return None
     found = [_view_offset(node, place) for place in range(len(node.outputs))]
@@ -125,7 +125,7 @@ def view_offsets(node: Node) -> tuple[int, ...] | None:
 
 
 def computed_nodes(graph: Graph) -> list[Node]:
-    """List the nodes that kernels compute: all except for views, whose outputs lie in the memory of their inputs."""
+    """List the nodes that kernels compute: all except views, whose outputs share the memory of their inputs."""
     return [node for node in graph.nodes if view_offsets(node) is None]
 
 
@@ -159,7 +159,7 @@ def is_view(node: Node) -> bool:
 
 @_once
 def permutation_of(node: Node) -> tuple[int, ...] | None:
-    """Return the `perm` of a node that only exchanges axes of its only input; None for other nodes."""
+    """Return the `perm` of a node that only permutes the axes of its only input; None for other nodes."""
     copied = copied_element(node) if len(node.inputs) == len(node.outputs) == 1 else None
     if copied is None:
         return None
@@ -175,7 +175,7 @@ def permutation_of(node: Node) -> tuple[int, ...] | None:
 def copied_element(node: Node, place: int = 0) -> tuple[tuple[IterVar, ...], tuple[Expr, ...]] | None:
     """Return the axes of an output and the indices of the input's element that it copies.
 
-    None for an output that is computed, and for one whose indices are elements themselves.
+    None for a computed output, and for one with elements as indices.
     """
     tensor = node.computation.outputs[place]
     op = tensor.op

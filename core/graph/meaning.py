@@ -1,4 +1,4 @@
-"""`bound`: functions of tensors with further arguments, which are equal where these are."""
+"""`bound`: functions of tensors with further arguments, which are equal if these are."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class _Bound:
 
 
 def bound(function: Callable[..., Any], /, *arguments: Hashable, **options: Hashable) -> Callable[..., Any]:
-    """Return a function that passes these arguments on before its own, as `functools.partial` does.
+    """Return a function that passes these arguments before its own, as `functools.partial` does.
 
-    Unlike partials, two of the same function and arguments are equal, so that nodes of one meaning share a
+    Unlike partials, two with the same function and arguments are equal, so that nodes of one meaning share a
     computation.
     """
     return _Bound(function, arguments, tuple(options.items()))

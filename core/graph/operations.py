@@ -1,4 +1,4 @@
-"""Makers of canonical nodes: those whose kinds and attributes passes and implementations know."""
+"""Makers of canonical nodes, whose kinds and attributes passes and implementations recognize."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pegbox.graph.graph import Node, Value, computed
 from pegbox.graph.meaning import bound
 
 CHANNEL_FIRST, CHANNEL_LAST = "NCHW", "NHWC"
-"""The layouts of the data of a convolution, of any number of spatial axes."""
+"""The layouts of a convolution's data, for any number of spatial axes."""
 
 
 def make_node(
@@ -30,10 +30,10 @@ def make_node(
     *,
     outputs: Sequence[str] = (),
 ) -> Node:
-    """Make a node with new outputs, which have the shapes and types that it computes.
+    """Make a node with new outputs of the computed shapes and types.
 
     Args:
-        outputs: the names of the first outputs; others have the node's name, from the second one on with a number.
+        outputs: the names of the first outputs; others get the node's name, with a number from the second one on.
 
     Raises:
         GraphError: the inputs do not fit the operator, or it has fewer outputs than names.
@@ -57,7 +57,7 @@ def _node(
     attributes: Mapping[str, object],
     output: Value | None,
 ) -> Node:
-    """Make a node of one output: a given one, which has the right shape, or a new one."""
+    """Make a node with one output: a given one with the right shape, or a new one."""
     if output is None:
         return make_node(name, kind, inputs, compute, attributes)
     return Node(name, kind, tuple(inputs), (output,), compute, attributes)
@@ -78,7 +78,7 @@ def conv_node(
     """Make a convolution of X with filters W[o, c / group, *kernel].
 
     Args:
-        pads: the borders of zeros in front of each spatial axis, then those behind each.
+        pads: the borders of zeros before each spatial axis, then those after each.
         layout: the place of the channels in X and in the output: "NCHW" or "NHWC".
     """
     attributes: dict[str, Any] = {
@@ -103,7 +103,7 @@ def _convolved(
 
 
 def matmul_node(name: str, a: Value, b: Value, *, output: Value | None = None) -> Node:
-    """Make a product of stacks of matrices, which are broadcast as NumPy's `matmul` does it."""
+    """Make a product of stacks of matrices, which broadcast as in NumPy's `matmul`."""
     return _node(name, "MatMul", (a, b), _multiplied, {}, output)
 
 
@@ -124,10 +124,10 @@ def attention_node(
     """Make softmax(Q · Kᵀ · scale + bias) · V.
 
     Args:
-        arrays: Q, K and V, or one array of all.
-        bias: a summand of the scores [batch, heads, queries, keys], broadcast along axes of one element.
+        arrays: Q, K and V, or one array with all of them.
+        bias: a summand of the scores [batch, heads, queries, keys], broadcast along axes with one element.
         layout: the axes of the arrays and of the output, as for `HeadLayout`.
-        causal: the last query sees all keys, and each one before it one key less.
+        causal: True if the last query sees all keys, and each earlier one sees one key less.
     """
     attributes: dict[str, Any] = {"layout": layout, "scale": scale, "causal": causal}
     inputs = [*arrays, *([] if bias is None else [bias])]
@@ -142,7 +142,7 @@ def _attended(*tensors: Tensor, layout: str, scale: float, causal: bool) -> list
 
 
 def transpose_node(name: str, x: Value, perm: Sequence[int], *, output: Value | None = None) -> Node:
-    """Make a node that exchanges axes: axis d of the output is the axis `perm[d]` of X."""
+    """Make a node that permutes axes: axis d of the output is axis `perm[d]` of X."""
     order = tuple(perm)
     return _node(name, "Transpose", (x,), bound(_transposed, perm=order), {"perm": order}, output)
 
@@ -152,7 +152,7 @@ def _transposed(x: Tensor, *, perm: tuple[int, ...]) -> list[Tensor]:
 
 
 def reshape_node(name: str, x: Value, shape: Sequence[int], *, output: Value | None = None) -> Node:
-    """Make a node that gives the same elements another shape."""
+    """Make a node that returns the same elements in another shape."""
     new = tuple(shape)
     return _node(name, "Reshape", (x,), bound(_reshaped, shape=new), {"shape": new}, output)
 
@@ -162,7 +162,7 @@ def _reshaped(x: Tensor, *, shape: tuple[int, ...]) -> list[Tensor]:
 
 
 def crop_node(name: str, x: Value, begin: Sequence[int], shape: Sequence[int], *, output: Value | None = None) -> Node:
-    """Make a node that copies a part of X: its elements from `begin` on."""
+    """Make a node that copies a part of X, from the indices `begin` on."""
     attributes: dict[str, Any] = {"begin": tuple(begin), "shape": tuple(shape)}
     return _node(name, "Crop", (x,), bound(_cropped, **attributes), attributes, output)
 

@@ -1,4 +1,4 @@
-"""Post-dominators: the first node that all paths from a node to the outputs meet."""
+"""Post-dominators: the first node on all paths from a node to the outputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pegbox.graph.graph import Graph, Node
 
 _FARTHEST = 64
-"""The most steps to a node where paths meet again: farther ones are of no use, and would take quadratic time."""
+"""The largest number of steps to a node where paths meet again; farther ones are useless, and take quadratic time."""
 
 
 def post_dominators(graph: Graph) -> Mapping[Node, Node]:
@@ -32,7 +32,7 @@ def post_dominators(graph: Graph) -> Mapping[Node, Node]:
 
 
 def _meeting(a: Node, b: Node, above: Mapping[Node, Node], depth: Mapping[Node, int]) -> Node | None:
-    """Return the lowest node that is above two of them in the tree, or one of the two."""
+    """Return the lowest common ancestor of two nodes in the tree."""
     for _ in range(_FARTHEST):
         if a is b:
             return a

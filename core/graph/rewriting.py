@@ -1,4 +1,4 @@
-"""`Rewriting`: a graph that is made from another one, node by node."""
+"""`Rewriting`: the construction of a graph from another one, node by node."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pegbox.graph.meaning import bound
 from pegbox.graph.operations import reshape_node
 
 OF_TWO = ("Conv", "MatMul")
-"""The kinds of nodes that have two inputs, even if these are the same value."""
+"""The kinds of nodes that keep two inputs, even if these are the same value."""
 
 
 class Rewriting:
-    """A graph in the making. A pass walks over the nodes of the old graph, adds nodes and replaces values.
+    """A graph under construction. A pass walks over the nodes of the old graph, adds nodes and replaces values.
 
     Attributes:
         source: the old graph.
@@ -37,7 +37,7 @@ class Rewriting:
         )
 
     def add(self, *nodes: Node) -> None:
-        """Add nodes behind those that were added before."""
+        """Append nodes."""
         self._nodes += nodes
 
     def constant(self, name: str, array: Array) -> Value:
@@ -48,11 +48,11 @@ class Rewriting:
         return value
 
     def replace(self, value: Value, by: Value) -> None:
-        """Let the nodes that follow read another value, of the same shape and type, in place of one."""
+        """Let the following nodes read another value, of the same shape and type, in place of one."""
         self._replaced[value] = self._replaced.get(by, by)
 
     def graph(self) -> Graph:
-        """Make the graph. Its outputs are the values of the old graph, whatever replaced them."""
+        """Make the graph. Its outputs are the old graph's values, even if others replaced them."""
         made = {value for node in self._nodes for value in node.outputs}
         returned = set(self.source.outputs)
         renamed: dict[Value, Value] = {}
@@ -77,7 +77,7 @@ def _renamed(node: Node, names: dict[Value, Value]) -> Node:
 
 
 def with_distinct_inputs(node: Node) -> Node:
-    """Return a node that reads each value once, as `Mul(x, x)` does not; the operands of products stay two."""
+    """Return a node that reads each value once, unlike `Mul(x, x)`; products keep two operands."""
     distinct = list(dict.fromkeys(node.inputs))
     if len(distinct) == len(node.inputs) or node.kind in OF_TWO:
         return node
@@ -90,7 +90,7 @@ def _repeated(compute: Callable[..., Sequence[Tensor]], places: Sequence[int], *
 
 
 def with_outputs(node: Node, places: Sequence[int]) -> Node:
-    """Return a node that makes some of the outputs."""
+    """Return a node that makes only some of the outputs."""
     outputs = tuple(node.outputs[place] for place in places)
     return replace(node, outputs=outputs, compute=bound(_chosen, node.compute, tuple(places)))
 

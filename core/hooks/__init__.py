@@ -1,7 +1,7 @@
-"""Plugins: hook specs, plugin loading, the registry of names, and what the code of plugins needs.
+"""Plugins: hook specs, plugin loading, the registry of names, and helpers for plugins.
 
 A plugin needs `hookimpl` from here; everything else in pegbox asks `registry` for names. Names are imported when they
-are first used: the processes that run candidates need no plugins.
+are first used, because processes that run candidates need no plugins.
 """
 
 from __future__ import annotations

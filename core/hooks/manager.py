@@ -1,10 +1,10 @@
 """The plugin manager: finds plugins, loads them one at a time, and asks each for its names.
 
-pluggy's own entry-point loading stops at the first plugin that fails, and one hook that raises loses the answers of
-all plugins. Here a failure stays with the plugin that caused it: it is kept for `pegbox plugins`, and the rest goes on.
+pluggy's own entry-point loading stops at the first plugin that fails, and one hook that raises loses the answers of all
+plugins. Here a failure affects only the plugin that caused it: it is kept for `pegbox plugins`, and the rest continues.
 
-Two environment variables: `PEGBOX_DISABLE_PLUGINS=a,b` leaves plugins out (by the name of their entry point, or of
-their distribution); `PEGBOX_STRICT_PLUGINS=1` raises the first failure as PluginError.
+There are two environment variables: `PEGBOX_DISABLE_PLUGINS=a,b` leaves plugins out (by the name of their entry point,
+or of their distribution); `PEGBOX_STRICT_PLUGINS=1` raises the first failure as PluginError.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from pegbox.origin import explained, users_level
 
 GROUP = "pegbox"
 
-# Name of the plugin (what PEGBOX_DISABLE_PLUGINS takes) -> the module that answers its hooks. They are ordinary plugins
-# that need no entry point; as text, because this room imports none of the folders above it.
+# Plugin's name (for PEGBOX_DISABLE_PLUGINS) -> the module that answers its hooks. They are ordinary plugins without an
+# entry point; the modules are text, because this package must not import those above it.
 BUILTIN_PLUGINS: dict[str, str] = {
     "pegbox.tuners": "pegbox.tuners.plugin",
     "pegbox.templates": "pegbox.templates.plugin",
@@ -78,7 +78,7 @@ def installed_entry_points() -> Iterable[metadata.EntryPoint]:
 class PluginLoader:
     """A loader of every plugin into a table of names; `load` is called once.
 
-    Other built-ins, environment and entry points than the process's own can be given for tests.
+    Tests may pass other built-ins, environment and entry points than the process's own.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class PluginLoader:
             taken = any(plugin.name == entry.name for plugin in self.plugins)
             name = f"{dist}:{entry.name}" if taken else entry.name
             self._add(Plugin(name, entry.value, f"{dist}{version}"), {name, entry.name, dist}, entry.load)
-        for name in sorted(self._blocked - self._names):  # one that is nearly so named is meant, and was loaded
+        for name in sorted(self._blocked - self._names):  # probably a misspelt name, whose plugin was loaded
             if hint := did_you_mean(name, sorted(self._names)):
                 message = f"PEGBOX_DISABLE_PLUGINS={name} leaves nothing out: there is no plugin {name!r}{hint}"
                 warnings.warn(message, RuntimeWarning, stacklevel=users_level())
@@ -123,7 +123,7 @@ class PluginLoader:
             return
         try:
             module = load()
-        except (Exception, SystemExit) as error:  # a module may call sys.exit() when something it needs is missing
+        except (Exception, SystemExit) as error:  # a module may call sys.exit() if something is missing
             return self._fail(plugin, "import", error)
         try:
             self._pluggy.register(module, name=plugin.name)
@@ -135,7 +135,7 @@ class PluginLoader:
             self._ask(plugin, module, kind, hook)
 
     def _unknown_hooks(self, module: object) -> Iterator[PluginError]:
-        """Find misspelt hooks, which would never be called. (`optionalhook=True` is for hooks to come.)"""
+        """Find misspelt hooks, which would never be called. (`optionalhook=True` is for future hooks.)"""
         known = sorted(specs.HOOK_OF_KIND.values())
         for caller in self._pluggy.get_hookcallers(module) or []:
             optional = all(impl.optionalhook for impl in caller.get_hookimpls() if impl.plugin is module)
@@ -172,7 +172,7 @@ class PluginLoader:
 
 
 def describe_failures(plugins: Iterable[Plugin], kind: str) -> str:
-    """Write the end of "unknown name" messages when a broken plugin may be the reason, else nothing."""
+    """Write the end of "unknown name" messages if a broken plugin may be the reason, else nothing."""
     broken = [plugin.name for plugin in plugins if plugin.problems]
     if not broken:
         return ""

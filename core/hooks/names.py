@@ -14,15 +14,18 @@ from pegbox.hooks.refs import import_ref, is_file_module, is_module_ref
 from pegbox.hooks.specs import HOOK_OF_KIND
 from pegbox.origin import Definition, explained
 
-# They have a meaning in "name:option=value" and "workload@generator" (a slash has none: "tutorial/matmul").
+# They have a meaning in "name:option=value" and "workload@generator", unlike the slash in "tutorial/matmul".
 _FORBIDDEN = set(" \t\n:=,@")
 PLUGIN = "plugin "
-"""The beginning of the names of those owners that are plugins."""
+"""The prefix of owners that are plugins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of an owner on a name. `target` is the object or "module:attribute"; `origin` where it is defined."""
+    """A claim of an owner on a name.
+
+    `target` is the object or "module:attribute"; `origin` is the place of its definition.
+    """
 
     kind: str
     name: str
@@ -31,7 +34,7 @@ class Claim:
     origin: str | None
 
     def load(self) -> object:
-        """Return the object, imported now if need be. Raises PluginError when it cannot be imported."""
+        """Return the object; import it if necessary. Raises PluginError if it cannot be imported."""
         if not isinstance(self.target, str):
             return self.target
         try:
@@ -44,11 +47,11 @@ class Claim:
 
     @property
     def reference(self) -> str:
-        """The text that means this object and no other of its name, "my_ops.py:conv"; empty where there is none."""
+        """The text that means only this object, even if others share its name, "my_ops.py:conv", or empty."""
         if isinstance(self.target, str):
             return self.target
         module, _, name = (self.origin or "").rpartition(":")
-        if module == "__main__":  # its file would run again
+        if module == "__main__":  # importing its file would run it again
             return ""
         path = str(self.definition).rpartition(":")[0]
         if path and name.isidentifier():
@@ -57,9 +60,9 @@ class Claim:
 
     @property
     def definition(self) -> Definition:
-        """The place in a Python file; an empty one for others, such as a notebook's cell, and where it is unknown.
+        """The place in a Python file; empty outside files, as in a notebook's cell, and if it is unknown.
 
-        A class has no line, and is found only in a file that was given by its path.
+        A class has no line, and is found only in a file given by its path.
         """
         found = Definition.of(self.target) if callable(self.target) else Definition()
         module = (self.origin or "").rpartition(":")[0]
@@ -71,8 +74,8 @@ class Claim:
 class NameTable:
     """The names of every kind, in the order they were claimed.
 
-    Several may claim one name: a file's own `matmul` is found by its file. Asking for the name alone raises an error
-    that says how each is written.
+    Several may claim one name: a file's own `matmul` is found by its file. A lookup of the name alone raises an error
+    that shows how to write each.
     """
 
     def __init__(self) -> None:
@@ -81,14 +84,14 @@ class NameTable:
     def add(self, kind: str, name: str, target: object, *, owner: str) -> PluginError | None:
         """Add a claim; one on the same definition (module and qualified name) replaces the older one.
 
-        Returns the clash with the claims of others, or None. Raises PluginError, and adds nothing, for a malformed name
-        or target or when the owner has given the name to another definition; ArgumentError for an unknown kind.
+        Return the clash with other claims, or None. Raises PluginError, and adds nothing, for a malformed name or
+        target, or if the owner has given the name to another definition; ArgumentError for an unknown kind.
         """
         check_kind(kind)
         _check_claim(kind, name, target, owner)
         claim = Claim(kind, name, target, owner, origin_of(target))
         claims = self._claims.setdefault((kind, name), [])
-        for other in claims:  # a plugin's module that is imported now, and registers itself
+        for other in claims:  # a plugin's module registers itself while it is imported
             if _same(other, claim) and isinstance(other.target, str):
                 claim = replace(claim, owner=other.owner)
         others = [other for other in claims if not _same(other, claim)]
@@ -106,7 +109,7 @@ class NameTable:
             self._claims.pop((kind, name), None)
 
     def claim(self, kind: str, name: str) -> Claim:
-        """Find the only claim on a name. Raises UnknownName, or PluginError when several have it."""
+        """Find the only claim on a name. Raises UnknownName, or PluginError if there are several."""
         check_kind(kind)
         distinct = self.distinct(kind, name)
         if not distinct:
@@ -132,7 +135,7 @@ class NameTable:
         }
 
     def is_local(self, kind: str, name: str) -> bool:
-        """Decide if an object claims the name that no plugin gave: a plugin gives the place of one."""
+        """Decide if a local object claims the name; a plugin's claim is text."""
         claims = self._claims.get((kind, name), ())
         return any(not isinstance(each.target, str) and not each.owner.startswith(PLUGIN) for each in claims)
 
@@ -154,7 +157,7 @@ def check_kind(kind: str) -> None:
 
 
 def label(kind: str) -> str:
-    """Write a kind as messages do: "cost model" for "cost_model"."""
+    """Write a kind for messages: "cost model" for "cost_model"."""
     return kind.replace("_", " ")
 
 
@@ -172,20 +175,20 @@ def _same(old: Claim, new: Claim) -> bool:
 
 
 def _distinct(claims: list[Claim]) -> list[Claim]:
-    """Select the claims without the older copies of a definition: a file may be imported under several names."""
+    """Drop older copies of a definition, since a file may be imported under several names."""
     return [
         claim for place, claim in enumerate(claims) if not any(_is_copy(claim, later) for later in claims[place + 1 :])
     ]
 
 
 def _is_copy(old: Claim, new: Claim) -> bool:
-    """Decide if two claims are on one name in one file, which may have been edited in between."""
+    """Decide if two claims have the same name and file, which may have been edited in between."""
     path, names = old.definition.path, [(claim.origin or "").rpartition(":")[2] for claim in (old, new)]
     return bool(path) and path == new.definition.path and names[0] == names[1]
 
 
 def origin_of(target: object) -> str | None:
-    """Find module and qualified name of the definition; a decorated function counts as the function it wraps."""
+    """Find the module and qualified name of the definition; a decorated function counts as the wrapped one."""
     if isinstance(target, str):
         return target
     inner = inspect.unwrap(target) if callable(target) else target

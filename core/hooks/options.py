@@ -1,7 +1,7 @@
-"""Factories of plugins: their options, of text, and calls whose errors name the plugin and the line.
+"""Factories of plugins: their options, read from text, and calls whose errors name the plugin and the line.
 
-A factory's keyword-only parameters are its options: their annotations give the types, their defaults the defaults.
-Nothing has to be declared a second time.
+A factory's keyword-only parameters are its options, with types from their annotations and their defaults. Nothing is
+declared twice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def signature_of(factory: Callable[..., Any]) -> inspect.Signature:
     """Return the signature of a factory.
 
     Raises:
-        ArgumentError: it has none, as some built-in types.
+        ArgumentError: it has none, like some built-in types.
     """
     try:
         return inspect.signature(factory)
@@ -49,9 +49,9 @@ def signature_of(factory: Callable[..., Any]) -> inspect.Signature:
 
 
 def options_of(factory: Callable[..., Any], *, but: Collection[str] = (), leading: int = 1) -> dict[str, Option]:
-    """Find the options that a factory takes by name, in the order of its signature, `but` for some.
+    """Find the options that a factory takes by name, in the order of its signature, except those in `but`.
 
-    The `leading` parameters are given by place, as the space is to a tuner: they are no options.
+    The `leading` parameters are positional, like a tuner's space, and not options.
     """
     parameters = signature_of(factory).parameters
     hints = _hints(factory)
@@ -74,10 +74,10 @@ def bind_options(
     but: Collection[str] = (),
     leading: int = 1,
 ) -> dict[str, Any]:
-    """Check the names of `given` and turn values that are text into what `factory` declares.
+    """Check the names of `given`, and convert text to the types that `factory` declares.
 
-    `owner` begins messages, e.g. "tuner 'xgb'". Values that are not text pass as they are: the factory checks them.
-    Raises `ArgumentError` that lists the valid options with their defaults.
+    `owner` begins messages, e.g. "tuner 'xgb'". The factory itself checks values other than text. Raises
+    `ArgumentError` that lists the valid options with their defaults.
     """
     known = options_of(factory, but=but, leading=leading)
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in inspect.signature(factory).parameters.values())
@@ -100,13 +100,15 @@ def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
     parameters = inspect.signature(factory).parameters
     known = {name: p.annotation for name, p in parameters.items() if not isinstance(p.annotation, str)}
     hints = {name: hint for name, hint in known.items() if hint is not inspect.Parameter.empty}
-    with contextlib.suppress(NameError, TypeError):  # names that exist for type checkers only: the defaults have types
+    with contextlib.suppress(
+        NameError, TypeError
+    ):  # some names exist for type checkers only; use the types of the defaults
         hints.update(typing.get_type_hints(target))
     return hints
 
 
 def _hint_name(hint: Any) -> str:
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):  # Python 3.10 makes one of the other
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):  # Python 3.10 turns one into the other
         return " | ".join(map(_hint_name, typing.get_args(hint)))
     if hint is types.NoneType:
         return "None"
@@ -117,7 +119,7 @@ def _hint_name(hint: Any) -> str:
 
 def _convert(owner: str, name: str, text: str, hint: Any) -> object:
     members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    for candidate in sorted(members, key=lambda member: member is str):  # plain text last: it takes anything
+    for candidate in sorted(members, key=lambda member: member is str):  # str last, because it accepts anything
         try:
             return _as(text, candidate)
         except (ValueError, KeyError):
@@ -137,7 +139,7 @@ def _as(text: str, hint: Any) -> object:
         return {str(value): value for value in reversed(typing.get_args(hint))}[text]
     if hint is not Any:
         raise ValueError(f"text cannot become {hint}")
-    for kind in (int, float):  # an option without a declared type is a number where it reads as one
+    for kind in (int, float):  # an option without a declared type becomes a number if possible
         with contextlib.suppress(ValueError):
             return kind(text)
     return text
@@ -146,13 +148,13 @@ def _as(text: str, hint: Any) -> object:
 def construct(owner: str, factory: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
     """Call the factory and return the object. `owner` begins the message of an error, e.g. "tuner 'xgb'".
 
-    Raises `PluginError`, with the line of a user's code, for whatever the factory raises but pegbox's own errors.
+    Raises `PluginError`, with the line of a user's code, for any error of the factory other than pegbox's own.
     """
     try:
         return factory(*args, **options)
     except ArgumentError as error:
         named = type(error)(f"{owner}: {error.message}")
-        named.source = located(error).source  # of a part, the line is known already
+        named.source = located(error).source  # a part's error has its line already
         raise named from error
     except PegboxError as error:
         located(error)

@@ -1,7 +1,7 @@
 """References as text: "module:attribute", "path/to/file.py:attribute", and specs, "reference:option=value,...".
 
-A file is imported once per process under a name made from its path, so that two files called `templates.py` are
-two modules and classes defined in them can be found again by name.
+A file is imported once per process under a name made from its path, so that two files called `templates.py` are two
+modules, and their classes can be found by name.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _MODULE_REF = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _WITH_OPTIONS = re.compile(r"(?P<reference>.+?):(?P<options>\s*[A-Za-z_]\w*\s*=.*)")
 _FILE_MODULE = "pegbox_file_"
 _NAMES: dict[str, str] = {}
-"""The module of each file, by its path as it was written."""
+"""The module of each file, by its path as written."""
 _ADOPTED: dict[str, str] = {}
-"""The modules of another process, whose files may not be here."""
+"""The modules of another process, whose files may be missing here."""
 _FILE_REF = re.compile(r"(?P<path>.+\.py):(?P<attribute>[^\W\d]\w*)")
 
 
@@ -43,31 +43,31 @@ def split_file_ref(text: str) -> tuple[Path, str] | None:
 
 
 def import_ref(ref: str) -> object:
-    """Import what "module:attribute" names. Raises whatever the import raises, or AttributeError."""
+    """Import the object that "module:attribute" names. Raises any error of the import, or AttributeError."""
     module, _, attribute = ref.partition(":")
     return reduce(getattr, attribute.split("."), importlib.import_module(module))
 
 
 def is_file_module(name: str) -> bool:
-    """Decide if a module was made by `import_file`: another process has to import its file, not its name."""
+    """Decide if `import_file` made a module: another process must import its file, not its name."""
     return name.startswith(_FILE_MODULE)
 
 
 def known_files() -> dict[str, str]:
-    """Return the modules that `import_file` has made, by their paths: as they were written, and whole."""
+    """Return the modules made by `import_file`, by their paths as written and by their full paths."""
     return dict(_NAMES)
 
 
 def adopt_files(names: Mapping[str, str]) -> None:
-    """Let `import_file` import modules of these names for these paths, which are another process's."""
+    """Let `import_file` import modules with these names for these paths of another process."""
     _ADOPTED.update(names)
 
 
 def import_file(path: Path) -> ModuleType:
     """Import the Python file at `path`, once per process.
 
-    Its folder is on `sys.path` (last, so that it hides nothing) while it runs, so it may import its neighbours.
-    Raises PluginError when there is no such file, or when running it raises.
+    Its folder is on `sys.path` (last, so that it hides nothing) while it runs, so it may import its neighbours. Raises
+    PluginError if there is no such file, or if running it raises.
     """
     if (adopted := _ADOPTED.get(str(path))) is not None:
         try:
@@ -83,7 +83,7 @@ def import_file(path: Path) -> ModuleType:
     if not path.is_file() or spec is None or spec.loader is None:
         raise PluginError(f"there is no Python file {str(path)!r}: check the path before the colon")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # before running: dataclasses and pickle look their module up by name
+    sys.modules[name] = module  # before running, because dataclasses and pickle look up their module by name
     sys.path.append(str(path.parent))
     try:
         spec.loader.exec_module(module)
@@ -96,10 +96,10 @@ def import_file(path: Path) -> ModuleType:
 
 
 def split_options(text: str) -> tuple[str, str]:
-    """Part "xgb:plan_size=32,loss=rank" into the reference and the text of its options: ("xgb", "plan_size=32,...").
+    """Split "xgb:plan_size=32,loss=rank" into the reference and the text of its options: ("xgb", "plan_size=32,...").
 
-    The reference may itself hold a colon: "file.py:Tuner:alpha=2" gives ("file.py:Tuner", "alpha=2").
-    Without options the second part is empty.
+    The reference may itself contain a colon: "file.py:Tuner:alpha=2" gives ("file.py:Tuner", "alpha=2"). Without
+    options the second part is empty.
     """
     match = _WITH_OPTIONS.fullmatch(check_text("reference", text))
     return (match["reference"], match["options"]) if match else (text, "")
@@ -107,7 +107,7 @@ def split_options(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Spec:
-    """A plugin's name (or "file.py:Name", "package.module:Name") with options that are still text."""
+    """A plugin's name (or "file.py:Name", "package.module:Name") with options as text."""
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -121,8 +121,8 @@ class Spec:
 def parse_spec(text: str) -> Spec:
     """Split `name:option=value,option=value`.
 
-    A value may be a spec of its own with `;` between its options: `xgb:cost_model=forest:trees=8;depth=3,epsilon=0`.
-    Raises `ArgumentError` with the text and the part of it that cannot be read.
+    A value may itself be a spec, with `;` between its options: `xgb:cost_model=forest:trees=8;depth=3,epsilon=0`.
+    Raises `ArgumentError` with the text and its unreadable part.
     """
     reference, written = split_options(check_text("plugin", text).strip())
     name = reference.strip().removesuffix(":")
@@ -134,11 +134,11 @@ def parse_spec(text: str) -> Spec:
         if not equals or not option:
             raise ArgumentError(f"cannot read {part!r} in {text!r}; write options as 'option=value'")
         if option in options:
-            raise ArgumentError(f"option {option!r} is twice in {text!r}")
+            raise ArgumentError(f"option {option!r} occurs twice in {text!r}")
         options[option] = value
     return Spec(name, options)
 
 
 def parse_nested(text: str) -> Spec:
-    """Read a spec that is a value in another one, where `;` separates the options."""
+    """Read a spec that is a value in another spec, with `;` between the options."""
     return parse_spec(text.replace(";", ","))

@@ -1,7 +1,7 @@
 """The process's registry of names: `registry.get("tuner", "xgb")`.
 
 Plugins are found and loaded when a name is first looked up or listed, not on `import pegbox`. The functions of this
-module work on one registry for the whole process; tests make a `Registry` of their own.
+module work on one registry for the whole process; tests make their own `Registry`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Registry:
         self._lock = threading.RLock()
 
     def get(self, kind: str, name: str) -> Any:
-        """Find the object registered as `name`, imported now if need be.
+        """Find the object registered as `name`; import it if necessary.
 
-        Raises UnknownName with the near names, or PluginError when several have the name or it cannot be imported.
+        Raises UnknownName with similar names, or PluginError if several have the name or it cannot be imported.
         """
         return self.claim(kind, name).load()
 
@@ -47,7 +47,7 @@ class Registry:
             raise UnknownName(f"{error}{describe_failures(plugins, kind)}") from None
 
     def names(self, kind: str) -> list[str]:
-        """List all names of a kind, sorted; nothing is imported but the plugins themselves."""
+        """List all names of a kind, sorted; only the plugins themselves are imported."""
         self.plugins()
         return self._table.names(kind)
 
@@ -57,7 +57,7 @@ class Registry:
         return list(self._table.claims(kind))
 
     def every(self, kind: str, name: str) -> list[Any]:
-        """List all objects that are registered as `name`: where there is one, or none, as `get` does."""
+        """List all objects registered as `name`; if there is one, or none, behave as `get` does."""
         self.plugins()
         claims = self._table.distinct(kind, name)
         return [claim.load() for claim in claims] if len(claims) > 1 else [self.get(kind, name)]
@@ -65,29 +65,30 @@ class Registry:
     def register(self, kind: str, name: str, obj: object, *, owner: str | None = None) -> None:
         """Register an object (or "module:attribute") from this process, without a plugin.
 
-        Registering the same definition again (same module and qualified name) replaces it, so that a notebook cell
-        can be run twice. Plugins are not loaded for this. Raises PluginError when the owner has given the name to
-        another definition; a clash with another owner's is raised when the name alone is asked for.
+        Registering the same definition again (same module and qualified name) replaces it, so that a notebook cell can
+        be run twice. This does not load plugins. Raises PluginError if the owner has given the name to another
+        definition; a clash with another owner's is an error when the name alone is looked up.
         """
         owner = owner or str(getattr(obj, "__module__", None) or "this process")
         with self._lock:
             self._table.add(kind, name, obj, owner=owner)
 
     def unregister(self, kind: str, name: str, *, owner: str) -> None:
-        """Forget what `owner` registered as `name`; nothing happens when it registered nothing."""
+        """Forget the object that `owner` registered as `name`, if any."""
         with self._lock:
             self._table.discard(kind, name, owner=owner)
 
     def is_local(self, kind: str, name: str) -> bool:
-        """Decide if code of this process, and no plugin, has registered the name; loads no plugin."""
+        """Decide if code of this process, and no plugin, has registered the name, without loading plugins."""
         with self._lock:
             return self._table.is_local(kind, name)
 
     def resolve(self, kind: str, ref: object) -> Any:
-        """Find what `ref` means: an object itself, a name, "file.py:attribute" or "package.module:attribute".
+        """Find the object that `ref` means: an object itself, a name, "file.py:attribute" or
+        "package.module:attribute".
 
-        In a file, a definition of its own comes first, then a name that the file registers, then what it imports.
-        Raises UnknownName or PluginError.
+        In a file, its own definitions come first, then names that it registers, then its imports. Raises UnknownName or
+        PluginError.
         """
         if not isinstance(ref, str):
             return ref
@@ -128,15 +129,15 @@ class Registry:
         raise UnknownName(f"{label(kind)} {ref!r}: the file defines no {attribute!r}; it defines {found}")
 
     def plugins(self) -> list[Plugin]:
-        """List all plugins, loaded or not, with their problems. Loads them on the first call."""
+        """List all plugins, loaded or not, with their problems. The first call loads them."""
         with self._lock:
             if self._loader is None:
-                # Kept before loading: a plugin that registers names while it is imported comes back here.
+                # Set before loading, because a plugin that registers names during its import calls this again.
                 self._loader = self._make_loader(self._table)
                 try:
                     self._loader.load()
                 except PluginError:
-                    self._loader = None  # strict: the next call tries again
+                    self._loader = None  # strict mode: the next call tries again
                     raise
             return self._loader.plugins
 

@@ -1,7 +1,7 @@
-"""The user's own modules as text, with which another process imports them where their files are not.
+"""The user's own modules as text, from which a process without their files imports them.
 
-Installed packages are installed there, too. A user's module is not: one next to the script, or a file that
-"file.py:NAME" names. On a cluster the folder that such a path is relative to may hold another file of that name.
+Installed packages are installed there, too. A user's module is not: one next to the script, or a file named by
+"file.py:NAME". On a cluster, the folder of such a relative path may hold another file with that name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _IMPORT = re.compile(
 
 @dataclass(frozen=True)
 class Source:
-    """A module: its file, and the text of that. A folder without `__init__.py` has neither."""
+    """A module with its file and the file's text. A folder without `__init__.py` has neither."""
 
     file: str
     text: str
@@ -38,16 +38,16 @@ class Source:
 
 @dataclass(frozen=True)
 class Sources:
-    """The modules of the user by name, and the module that each path means, as it was written."""
+    """The user's modules by name, and the module that each path, as written, means."""
 
     modules: Mapping[str, Source]
     files: Mapping[str, str]
 
     @classmethod
     def own(cls) -> Sources:
-        """Collect the modules that this process has imported by now, and those that their functions import when called.
+        """Collect the modules that this process has imported so far, and those that their functions import when called.
 
-        `__main__` is left out: no other process can import it.
+        `__main__` is left out, as no other process can import it.
         """
         found = {}
         for name, module in list(sys.modules.items()):
@@ -68,7 +68,7 @@ class Sources:
         return cls(found, known_files())
 
     def install(self) -> None:
-        """Let this process import them. They win over files of the same name that differ."""
+        """Let this process import them. They take precedence over different files with the same name."""
         sys.meta_path.insert(0, _Finder(self.modules))
         adopt_files(self.files)
 
@@ -86,7 +86,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path)
         if spec is not None and (not source.file or _text(spec.origin) == source.text):
-            return spec  # with the files beside it
+            return spec  # with its neighbouring files
         loader = _Loader(source)
         return importlib.util.spec_from_loader(fullname, loader, origin=source.file, is_package=source.is_package)
 
@@ -100,7 +100,7 @@ class _Loader(importlib.abc.InspectLoader):
         return self._source.text
 
     def get_code(self, fullname: str) -> CodeType:
-        """Compile the text under the name of its file."""
+        """Compile the text with the name of its file."""
         return compile(self._source.text, self._source.file or fullname, "exec", dont_inherit=True)
 
     def is_package(self, fullname: str) -> bool:
@@ -115,12 +115,12 @@ class _Loader(importlib.abc.InspectLoader):
 
 
 def imported_names(text: str, *, package: str = "") -> Iterator[str]:
-    """List the modules that a module's text may import, in functions too; a name from a package may be one of them.
+    """List the modules that a module's text may import, also in functions; a name from a package may be one of them.
 
     Args:
-        package: the package of the module, which relative imports start from.
+        package: the package of the module, for relative imports.
     """
-    # Python's parser takes seconds for large programs, and refuses a notebook's magic commands. A line of a string that
+    # Python's parser takes seconds for large programs, and refuses a notebook's magic commands. A line in a string that
     # looks like an import does no harm.
     for match in _IMPORT.finditer(text):
         level = len(match["base"] or "") - len((match["base"] or "").lstrip("."))
@@ -134,14 +134,14 @@ def imported_names(text: str, *, package: str = "") -> Iterator[str]:
 
 def _main_text() -> str:
     main = sys.modules.get("__main__")
-    cells = getattr(main, "In", None)  # IPython's
+    cells = getattr(main, "In", None)  # IPython's input cells
     if isinstance(cells, list):
         return "\n".join(filter(None, cells))
     return _text(getattr(main, "__file__", None)) or ""
 
 
 def _find(name: str) -> Source | None:
-    """Read a module of the user's that is not imported yet; importing it would run it."""
+    """Read a user's module that is not imported yet, since importing would run it."""
     parts, path, spec = name.split("."), None, None
     for count in range(1, len(parts) + 1):
         with contextlib.suppress(ImportError, ValueError):

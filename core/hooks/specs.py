@@ -8,9 +8,9 @@ A plugin is a module. It answers a hook by defining a function of the hook's nam
     def pegbox_register_tuners():
         return {"annealing": "acme_tuners.annealing:AnnealingTuner"}
 
-and is found through an entry point of the group `pegbox` that names the module. Every hook returns a mapping
-from a name to the object, or to the string "module:attribute", which is imported when the name is first asked
-for. Prefer the string: it keeps listings and `pegbox --help` fast, and a broken import then only hurts that name.
+and is found through an entry point of the group `pegbox` that names the module. Every hook returns a mapping from a
+name to the object, or to the string "module:attribute", which is imported when the name is first used. Prefer the
+string: it keeps listings and `pegbox --help` fast, and a broken import then only affects that name.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def pegbox_register_tuners() -> Mapping[str, Callable[..., Tuner] | str]:
     """Tuners by name. Called once per process, when any name is first looked up or listed.
 
     The object is a factory, called at the start of a tuning run as `factory(space, *, seed, **options)`, where
-    `options` are what the user wrote after the name (`--tuner NAME:plan_size=32`). It gives a tuner that is then
-    asked for configs and given their results (`pegbox.search.Tuner`) until trials or time run out.
+    `options` are the user's options after the name (`--tuner NAME:plan_size=32`). It returns a tuner, which is then
+    asked for configs and told their results (`pegbox.search.Tuner`) until trials or time run out.
     """
     raise NotImplementedError
 
@@ -70,10 +70,10 @@ def pegbox_register_runners() -> Mapping[str, RunnerFactory | str]:
 
 @hookspec
 def pegbox_register_runner_objects() -> Mapping[str, Callable[[Any], tuple[str, Mapping[str, Any]]] | str]:
-    """Objects that users may give for a runner, by the full name of their class ("acme.client.Client").
+    """Register objects that users may pass as a runner, by the full name of their class ("acme.client.Client").
 
-    The object is a function of such an object, which gives the name of a runner and its options.
-    Called when a runner is given that is not a name.
+    The registered object is a function of such an object that returns the name of a runner and its options. Called when
+    a runner is given that is not a name.
     """
     raise NotImplementedError
 
@@ -92,8 +92,8 @@ def pegbox_register_templates() -> Mapping[str, Callable[..., Any] | str]:
 def pegbox_register_workloads() -> Mapping[str, Callable[..., Any] | str]:
     """Workloads by name. Called once per process, when any name is first looked up or listed.
 
-    The object is a function of shapes and types that gives the arguments of a kernel, inputs and outputs, without a
-    schedule; decorated with `pb.workload` or not. A space generator makes a template of it.
+    The object is a function of shapes and types that returns the arguments of a kernel, inputs and outputs, without a
+    schedule; decorated with `pb.workload` or not. A space generator turns it into a template.
     """
     raise NotImplementedError
 
@@ -102,10 +102,10 @@ def pegbox_register_workloads() -> Mapping[str, Callable[..., Any] | str]:
 def pegbox_register_space_generators() -> Mapping[str, Callable[..., SpaceGenerator] | str]:
     """Space generators by name, for `create_task(workload, space=NAME)`. Called when any name is first looked up.
 
-    The object is a factory, called with the options that the user wrote after the name (`space="NAME:depth=3"`). The
-    result is called as `generator(tensors, target)` with the arguments of a kernel, and gives the body of a template:
-    a function of `cfg` that declares knobs and applies them (`pegbox.task.workload.SpaceGenerator`). Where the factory
-    is a class that keeps its options as attributes, an object of it is called as the text that makes it.
+    The object is a factory, called with the user's options after the name (`space="NAME:depth=3"`). The result is
+    called as `generator(tensors, target)` with the arguments of a kernel, and returns the body of a template: a
+    function of `cfg` that declares knobs and applies them (`pegbox.task.workload.SpaceGenerator`). If the factory is a
+    class that keeps its options as attributes, its objects are named by the text that makes them.
     """
     raise NotImplementedError
 
@@ -114,8 +114,8 @@ def pegbox_register_space_generators() -> Mapping[str, Callable[..., SpaceGenera
 def pegbox_register_sketch_rules() -> Mapping[str, Callable[[], object] | str]:
     """Rules of the space generator `sketch` by name. Called when any name is first looked up.
 
-    The object is a factory without arguments, of a rule that is asked before the built-in ones, in the order of the
-    names (`pegbox.plugins.sketch.Rule` describes a rule).
+    The object is a factory without arguments, of a rule that precedes the built-in ones, in the order of the names
+    (`pegbox.plugins.sketch.Rule` describes a rule).
     """
     raise NotImplementedError
 
@@ -124,9 +124,8 @@ def pegbox_register_sketch_rules() -> Mapping[str, Callable[[], object] | str]:
 def pegbox_register_results_readers() -> Mapping[str, Callable[[], ResultsReader] | str]:
     """Readers of other tools' results by name. Called once per process, when any name is first looked up or listed.
 
-    The object is a factory without arguments. When a recorded space is opened from a file that is not called .jsonl,
-    the readers are asked whether they accept it, and the first that does reads it
-    (`pegbox.records.library.ResultsReader`).
+    The object is a factory without arguments. When a recorded space is opened from a file other than .jsonl, the first
+    reader that accepts the file reads it (`pegbox.records.library.ResultsReader`).
     """
     raise NotImplementedError
 
@@ -144,10 +143,11 @@ def pegbox_register_cli_commands() -> Mapping[str, Callable[[ArgumentParser], No
 
 @hookspec
 def pegbox_register_allocations() -> Mapping[str, Callable[..., Allocation] | str]:
-    """Allocations by name: rules that share out rounds among the tasks of a model. Called when any is first looked up.
+    """Register allocations by name: rules that distribute rounds among the tasks of a model. Called when any is first
+    looked up.
 
-    The object is a factory, called with the options that the user wrote after the name, and with `total`, the function
-    of the seconds of all tasks that is minimized, where it declares that (`pegbox.search.GradientAllocation`).
+    The object is a factory, called with the user's options after the name, and with `total`, the minimized function of
+    the seconds of all tasks, if it declares that parameter (`pegbox.search.GradientAllocation`).
     """
     raise NotImplementedError
 
@@ -156,10 +156,10 @@ def pegbox_register_allocations() -> Mapping[str, Callable[..., Allocation] | st
 def pegbox_register_implementations() -> Mapping[str, Callable[[Task], Task | None] | str]:
     """Implementations of operators by name. Called once per process, when any name is first looked up or listed.
 
-    The object is a function of a task; it returns a task that computes the same from the same arguments in the same
-    order, by another algorithm or schedule, or None for an operator that it does not implement. Where it implements the
-    operator, but not with these arguments, it raises the error that says why (`pegbox.TemplateError`). Users search
-    several together: `task.with_implementations()`, `pegbox.operator(..., implementations="all")`, models.
+    The object is a function of a task; it returns a task that computes the same result from the same arguments in the
+    same order, by another algorithm or schedule, or None for an operator that it does not implement. If it implements
+    the operator, but not with these arguments, it raises an error with the reason (`pegbox.TemplateError`). Users
+    search several together: `task.with_implementations()`, `pegbox.operator(..., implementations="all")`, models.
     """
     raise NotImplementedError
 
@@ -168,10 +168,10 @@ def pegbox_register_implementations() -> Mapping[str, Callable[[Task], Task | No
 def pegbox_register_node_tasks() -> Mapping[str, Callable[..., NodeTask | None] | str]:
     """Tasks of a model's nodes by name. Called once per process, when any name is first looked up or listed.
 
-    The object is a function `(node, constants, target)` of a node of a graph, of the arrays of those inputs that are
-    constants, and of a target; it gives the task whose kernels compute the node (`pegbox.model.NodeTask`), or None for
-    a node that it does not know. The implementations of the task, and those of other tasks that are given for the node,
-    are candidates, too: the fastest is used.
+    The object is a function `(node, constants, target)` of a node of a graph, of the arrays of its constant inputs, and
+    of a target; it returns the task whose kernels compute the node (`pegbox.model.NodeTask`), or None for an unknown
+    node. The implementations of the task, and those of other plugins' tasks for the node, are candidates, too: the
+    fastest is used.
     """
     raise NotImplementedError
 
@@ -180,13 +180,13 @@ def pegbox_register_node_tasks() -> Mapping[str, Callable[..., NodeTask | None] 
 def pegbox_register_model_readers() -> Mapping[str, Callable[..., Graph] | str]:
     """Readers of models by the ending of their files, such as ".onnx". Called when any ending is first looked up.
 
-    The object is a function `(path, *, shapes)` that gives the graph of the model in a file, with the shapes of inputs
-    whose dimensions the file leaves open.
+    The object is a function `(path, *, shapes)` that returns the graph of the model in a file; `shapes` are the shapes
+    of inputs whose dimensions the file leaves open.
     """
     raise NotImplementedError
 
 
-# What `registry.get(kind, name)` calls a kind, and the hook that fills it.
+# The kinds of `registry.get(kind, name)`, each with the hook that fills it.
 HOOK_OF_KIND: dict[str, str] = {
     "tuner": "pegbox_register_tuners",
     "cost_model": "pegbox_register_cost_models",

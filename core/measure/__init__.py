@@ -1,6 +1,6 @@
 """Measuring: builds, checks and times candidates; the result is `Ok` or `Failed`.
 
-Names are imported when they are first used: the processes that compile candidates need neither NumPy nor plugins.
+Names are imported when they are first used, because processes that compile candidates need neither NumPy nor plugins.
 """
 
 from __future__ import annotations

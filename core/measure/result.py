@@ -14,8 +14,8 @@ from pegbox.codegen.targets.host import EMULATED
 class FailureKind(IntEnum):
     """The reason why a candidate has no cost. Records store the numbers as error numbers (0 is success).
 
-    `NOT_RECORDED` says nothing about the candidate: a simulated run was asked for a config that was not measured. It is
-    not counted as a failure, and records refuse it.
+    `NOT_RECORDED` says nothing about the candidate: a simulated run has no measurement of the config. It does not count
+    as a failure, and records refuse it.
     """
 
     INVALID = 1
@@ -35,14 +35,14 @@ class FailureKind(IntEnum):
 class Ok:
     """A candidate that ran and gave the right answer.
 
-    `costs` are seconds per call, one per repeat; `total_seconds` is what the whole trial took;
-    `timestamp` is seconds since the epoch; `phases` says where the trial's time went, in seconds.
-    `partial` marks a candidate dropped after its first run because it was far behind the best. `run_queue_wait` is the
-    share of the timing in which threads of the candidate waited for a core that other programs had, 0 where it is not
-    known: the costs of one thread are without that time, those of several are not. `host` is the kind of machine that
-    measured it, where that is not this one, or what its record says. `threads` is the number of threads of the
-    candidate, 0 where it is not known. `error` is the largest error of an output against a float64 reference, relative
-    to the largest magnitude of the output: 0 where all outputs are integers, None where it is not known.
+    `costs` are seconds per call, one per repeat; `total_seconds` is the duration of the whole trial; `timestamp` is in
+    seconds since the epoch; `phases` has the seconds of each phase of the trial. `partial` marks a candidate dropped
+    after its first run because it was far behind the best. `run_queue_wait` is the share of the timing in which threads
+    of the candidate waited for a core that other programs used, 0 if unknown: costs of one thread exclude that time,
+    those of several include it. `host` is the kind of machine that measured it, if it is not this one, or the record's
+    machine. `threads` is the number of threads of the candidate, 0 if unknown. `error` is the largest error of an
+    output against a float64 reference, relative to the largest magnitude of the output: 0 if all outputs are integers,
+    None if unknown.
     """
 
     costs: tuple[float, ...]
@@ -57,7 +57,7 @@ class Ok:
 
     @property
     def wait_in_costs(self) -> float:
-        """The `run_queue_wait` that is in the costs: none of a single thread."""
+        """The part of `run_queue_wait` that the costs include: 0 for a single thread."""
         return 0.0 if self.threads == 1 else self.run_queue_wait
 
     @property
@@ -66,12 +66,12 @@ class Ok:
 
     @property
     def emulated(self) -> bool:
-        """True where the seconds are those of an emulator, which show nothing about a processor."""
+        """True if an emulator ran the candidate: its seconds show nothing about a processor."""
         return self.host.startswith(EMULATED)
 
     @property
     def cost(self) -> float:
-        """Median of the costs, in seconds."""
+        """The median of the costs, in seconds."""
         return statistics.median(self.costs)
 
 
@@ -92,7 +92,7 @@ class Failed:
 
     @property
     def emulated(self) -> bool:
-        """True where an emulator ran the candidate, as for `Ok`."""
+        """True if an emulator ran the candidate, as for `Ok`."""
         return self.host.startswith(EMULATED)
 
     @property

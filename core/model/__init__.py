@@ -1,4 +1,4 @@
-"""Models: the tasks of a graph's nodes, the configurations that they run with, and the module that runs them all.
+"""Models: the tasks of a graph's nodes, their configurations, and the module that runs them all.
 
 Names are imported when they are first used.
 """

@@ -1,4 +1,4 @@
-"""The page and the picture of a model's search: where the time went before and after, and the curve of the whole."""
+"""The page and picture of a model's search: the distribution of time before and after, and the curve of the total."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _curve(result: ModelResult) -> str:
 
 
 def save_plot(result: ModelResult, path: str | os.PathLike[str]) -> None:
-    """Draw one panel with the curve of the whole."""
+    """Draw one panel with the curve of the total."""
     with saved(path, 1) as (axes,):
         _draw(axes, result)
         axes.set_title(f"{result.name}: {result.summary}", loc="left", fontsize=11, pad=10)

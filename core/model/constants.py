@@ -1,4 +1,4 @@
-"""The constants of a module: packed as its kernels read them, equal ones once, in one piece of memory."""
+"""The constants of a module: packed for its kernels, equal ones once, in one piece of memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Constants:
         self._alike: dict[tuple[int, int], list[tuple[int, NDArray[np.uint8]]]] = {}
 
     def add(self, array: NDArray[Any]) -> int:
-        """Return the offset of an array's bytes, which are those of an earlier array if it has the same."""
+        """Return the offset of an array's bytes, which an earlier array with equal bytes shares."""
         content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         alike = self._alike.setdefault((content.nbytes, zlib.crc32(content.data)), [])
         for offset, known in alike:
@@ -34,7 +34,7 @@ class Constants:
         return offset
 
     def bytes(self) -> NDArray[np.uint8]:
-        """Make one array of all."""
+        """Join all arrays into one."""
         made = aligned_bytes(self._nbytes)
         made[:] = 0
         for offset, content in self._arrays:

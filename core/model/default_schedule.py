@@ -1,4 +1,4 @@
-"""The schedule of a node that no space can be derived for."""
+"""The schedule of a node for which no space can be derived."""
 
 from __future__ import annotations
 

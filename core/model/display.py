@@ -1,4 +1,4 @@
-"""Display of a model's search: a live table on a terminal, otherwise a line after each round."""
+"""Display of a model's search: a live table on a terminal, otherwise one line after each round."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, scheduler: TaskScheduler, latency: Latency) -> Snapshot:
-        """Take the seconds of the best of each task."""
+        """Make a snapshot with the seconds of each task's best."""
         costs = [each.cost if each.cost < UNKNOWN else math.inf for each in scheduler.progress]
         seconds = latency.best(costs)
         trials = [0] * len(seconds)
@@ -43,7 +43,7 @@ class Snapshot:
 
 
 class ModelProgress:
-    """A display of one line after each round; made for logs.
+    """A display for logs, with one line after each round.
 
     Args:
         stream: a stream of text; by default standard error.

@@ -1,4 +1,4 @@
-"""`FinalRounds`: the finals at the end of a search of models, which decide the kernels and variants to use."""
+"""`FinalRounds`: the finals at the end of a search of models, which choose kernels and variants."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FinalRounds:
-    """The finals of a search of models; the winners go into its records, the file and the store.
+    """The finals of a search of models, whose winners go into its records, the file and the store.
 
     Attributes:
         tasks: the tasks of all models.
-        latency: the calls of the tasks, and the searches that compute them.
+        latency: the calls of the tasks, and the searches for their kernels.
         scheduler: the search.
         choices: the choice of each model's variant.
         journal, store: the file of records, and the store; None for none.
@@ -62,12 +62,12 @@ class FinalRounds:
         seconds: Sequence[float],
         settled: Mapping[int, Finalist],
     ) -> dict[int, Finalist]:
-        """Find and record the fastest kernels in one variant of each model, some of which are settled.
+        """Find and record the fastest kernels in one variant of each model; some kernels are already decided.
 
         Args:
-            numbers: the variants; None for a model that has no further one.
-            held, seconds: the records of each task's implementations, and its least seconds: infinite ones leave out
-                the variants that call the task.
+            numbers: the variants; None for a model without a further one.
+            held, seconds: the records of each task's implementations, and its least seconds; infinite ones exclude the
+                variants that call the task.
         """
         ready = [
             None if number is None or any(seconds[task] == math.inf for task in calls[number]) else number
@@ -82,7 +82,7 @@ class FinalRounds:
 
     def _record(self, winners: Mapping[int, Finalist]) -> None:
         places = {pair: number for number, each in enumerate(self.latency.searches) for pair in each}
-        now = time.time()  # of all: tasks may share a search
+        now = time.time()  # one time for all, because tasks may share a search
         for number, finalist in winners.items():
             record = finalist.chosen(now)
             self.scheduler.add(places[number, finalist.number], record)
@@ -92,7 +92,7 @@ class FinalRounds:
     def _run_variants(
         self, finals: Finals, choice: VariantChoice, pair: Sequence[int], kernels: Mapping[int, Finalist]
     ) -> None:
-        """Record which of two variants of a model is faster as a whole: the first, unless the other one is ahead."""
+        """Record the faster of two variants of a model as a whole: the first, unless the other one is ahead."""
         first, other = spent = finals.seconds_of_graphs(list(map(choice.graph, pair)), kernels)
         made = choice.add(dict(zip(pair, spent, strict=True)), pair[other < (1 - LEAD) * first])
         if self.journal is not None:

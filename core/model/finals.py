@@ -1,8 +1,8 @@
-"""Finals: the best few kernels of each task are timed once more, in the model, in turns with the one it began with.
+"""Finals: the best few kernels of each task are timed again, in the model, in turns with its first kernel.
 
-Between its neighbours a kernel meets other caches than alone, and the fastest of a hundred timings is partly luck, so
-a model of kernels that were chosen alone can be slower than before the search. So can a variant of the model: its
-kernels leave other data in the caches, and calls that do little are dearer than alone.
+A kernel finds other data in the caches between its neighbours than alone, and the fastest of a hundred timings is
+partly luck, so a model of individually chosen kernels can be slower than before the search. So can a variant of the
+model: its kernels leave other data in the caches, and calls with little work cost more than alone.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from pegbox.records.record import Record
 from pegbox.space import Config
 
 FINALISTS = 3
-"""The most kernels of a task that challenge those it began with."""
+"""The largest number of a task's kernels that challenge its first ones."""
 _NEAR = 0.25
-"""The share by which a challenger may be slower than the best when both are timed alone."""
+"""The share by which a challenger may be slower than the best, both timed alone."""
 _SLOWEST = 2.0
-"""The largest ratio to the best seconds at which another implementation's first configuration takes part."""
+"""The largest ratio to the best seconds with which another implementation's first configuration takes part."""
 _LEAST = 0.005
-"""The share of a task in the whole below which it has no challengers."""
+"""The share of the total time below which a task has no challengers."""
 LEAD = 0.01
-"""The share by which a challenger has to be ahead."""
+"""The share by which a challenger must be ahead."""
 _SECONDS = 2.0
-"""The seconds of all turns of a module, more or less."""
+"""The approximate seconds of all turns of a module."""
 _ROUNDS = 7, 50
-"""The least and the most turns."""
+"""The smallest and the largest number of turns."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Finalist:
     """A measured configuration of one of a task's implementations.
 
     Attributes:
-        number: the implementation's.
+        number: the implementation's number.
         record: its latest measurement.
     """
 
@@ -76,10 +76,10 @@ class Finalist:
 def finalists_of_tasks(
     held: Sequence[Sequence[Sequence[Record]]], calls: Sequence[int], seconds: Sequence[float]
 ) -> dict[int, list[Finalist]]:
-    """List the finalists of each task that is called, by its number; of one that takes little time, the best alone.
+    """List the finalists of each called task by its number: only the best of a task that takes little time.
 
     Args:
-        held: for each task the records of each implementation.
+        held: for each task, the records of each implementation.
         calls, seconds: the number of calls of each task, and the least seconds of one.
     """
     spent = [count * each if count else 0.0 for count, each in zip(calls, seconds, strict=True)]
@@ -97,11 +97,11 @@ def _best_of(held: Sequence[Sequence[Record]]) -> list[Finalist]:
 
 
 def finalists_of(held: Sequence[Sequence[Record]]) -> list[Finalist]:
-    """List the configurations that the implementations of a task began with, then others by rising seconds.
+    """List the first configurations of a task's implementations, then others by rising seconds.
 
-    The first one is that of the first implementation which ran. The others are the best, and those that were measured
-    again. Seconds of a kernel alone do not decide which of the first ones is dropped: it may meet warmer caches in the
-    model than alone, and be twice as fast.
+    The very first is that of the first implementation that ran. The others are the best, and the remeasured ones. A
+    slow time alone does not exclude a first configuration: in the model, it may meet warmer caches and be twice as
+    fast.
 
     Args:
         held: the records of each implementation.
@@ -122,7 +122,7 @@ class Finals:
     """Modules that run in turns; each kernel is compiled once.
 
     Args:
-        tasks: those of all graphs.
+        tasks: the tasks of all graphs.
     """
 
     def __init__(self, tasks: Sequence[ModelTask]) -> None:
@@ -135,12 +135,11 @@ class Finals:
         """Choose the finalist of each task whose calls in the graphs take the least time.
 
         Args:
-            finalists: those of each task that the graphs call, by the task's number. The first ones together make a
-                module, whose kernels the others challenge one after the other. The first ones win where the winners
+            finalists: the finalists of each task that the graphs call, by the task's number. The first ones together
+                make a module, whose kernels the others challenge one after the other. The first ones win if the winners
                 together are not faster.
 
-        Returns:
-            The winner of each task; empty where this processor cannot run them all, or another one measured them.
+        Returns: The winner of each task; empty if this processor cannot run them all, or another one measured them.
         """
         here = describe_host()
         if any(each.record.host != here for listed in finalists.values() for each in listed):
@@ -157,23 +156,23 @@ class Finals:
             for number in winners:
                 if others[number] < (1 - LEAD) * spent[number]:
                     winners[number] = challengers[number]
-        if winners != first:  # luck of many small kernels adds up
+        if winners != first:  # the luck of many small kernels adds up
             before, after = self._nanoseconds_of_tasks(graphs, first, winners)
             winners = winners if after.total() < before.total() else first
         return {number: winner.finalist for number, winner in winners.items()}
 
     def seconds_of_graphs(self, graphs: Sequence[Graph], winners: Mapping[int, Finalist]) -> list[float]:
-        """Time variants of a model in turns: the seconds of a call of each.
+        """Time variants of a model in turns; return the seconds of a call of each.
 
         Args:
-            winners: the kernels of their tasks, which `fastest_kernels` has returned.
+            winners: the kernels of their tasks, as returned by `fastest_kernels`.
         """
         kernels = {number: self._kernels_of(number, [winner])[0] for number, winner in winners.items()}
         times = _in_turns([self._module(graph, kernels) for graph in graphs])
         return [1e-9 * float(np.median([sum(each) for each in turns])) for turns in times]
 
     def _kernels_of(self, number: int, finalists: Sequence[Finalist]) -> list[_Kernel]:
-        """Compile the kernels of a task's finalists, without those that are refused now."""
+        """Compile the kernels of a task's finalists, without those that are now refused."""
         keys = [(number, each.number, json.dumps(each.record.config, sort_keys=True)) for each in finalists]
         missing = {key: each for key, each in zip(keys, finalists, strict=True) if key not in self._kernels}
         made = _compile(self._tasks[number], list(missing.values()))
@@ -184,12 +183,12 @@ class Finals:
         ]
 
     def _nanoseconds_of_tasks(self, graphs: Sequence[Graph], *kernels: Mapping[int, _Kernel]) -> list[Counter[int]]:
-        """Time modules of the graphs in turns: the nanoseconds of all calls of each task, for each set of kernels."""
+        """Time modules of the graphs in turns; return the nanoseconds of each task's calls, for each set of kernels."""
         spent: list[Counter[int]] = [Counter() for _ in kernels]
         for graph in graphs:
             times = _in_turns([self._module(graph, each) for each in kernels])
             for counter, turns in zip(spent, times, strict=True):
-                # copies of outputs come behind the kernels
+                # copies of outputs follow the kernels
                 for number, nanoseconds in zip(self._numbers(graph), np.median(turns, axis=0), strict=False):
                     counter[number] += nanoseconds
         return spent
@@ -219,7 +218,7 @@ class _Kernel:
 
 
 def _compile(task: ModelTask, finalists: Sequence[Finalist]) -> list[_Kernel | None]:
-    """Compile the kernels of finalists; None for each that is refused now."""
+    """Compile the kernels of finalists; None for each that is now refused."""
     found: list[tuple[Config, Future[CompiledProgram]] | None] = []
     with ThreadPoolExecutor(1, "pegbox-llvm") as compiler:  # LLVM compiles while the next one is lowered here
         for each in finalists:
@@ -240,7 +239,7 @@ def _compile(task: ModelTask, finalists: Sequence[Finalist]) -> list[_Kernel | N
 
 
 def _in_turns(modules: Sequence[Module]) -> list[NDArray[np.int64]]:
-    """Time modules of one model in turns: for each the nanoseconds of its kernels in each round."""
+    """Time modules of one model in turns; return the nanoseconds of each one's kernels in each round."""
     inputs = _inputs(modules[0])
     first = [sum(module.kernel_times(inputs)) for module in modules]
     rounds = int(np.clip(_SECONDS / (1e-9 * max(first)), *_ROUNDS))
@@ -249,7 +248,7 @@ def _in_turns(modules: Sequence[Module]) -> list[NDArray[np.int64]]:
 
 
 def _inputs(module: Module) -> list[Array]:
-    """Make inputs of a module; integers, by which elements may be read, are zeros."""
+    """Make inputs of a module; integers, which may be indices, are zeros."""
     zeros = {
         spec.name: np.zeros(spec.shape, dtypes.numpy_dtype(spec.dtype))
         for spec in module.inputs

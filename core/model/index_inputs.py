@@ -1,4 +1,4 @@
-"""Values of inputs that a kernel reads elements by: random ones would leave the tensors."""
+"""Values of inputs that are indices: random ones would be out of bounds."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pegbox.model.node_task import NodeTask
 def index_inputs(made: NodeTask, constants: Mapping[Value, Array]) -> dict[str, Array]:
     """Make the integer inputs of a task that reads elements by index; none for another task.
 
-    Constants are given as they are. Others are drawn from the least extent that is read by index; zeros where these
-    leave a tensor, as after arithmetic.
+    Constants keep their values. Others are drawn below the smallest extent read by index; they are zeros if those are
+    out of bounds, as after arithmetic.
     """
     task = made.task
     if not task.has_indirect_reads:

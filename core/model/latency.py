@@ -1,4 +1,4 @@
-"""The latency of models by the seconds of their tasks, and the variant of each graph that is the fastest."""
+"""The latency of models by the seconds of their tasks, and the fastest variant of each graph."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pegbox.model.model_task import ModelTask
 from pegbox.search.allocation import UNKNOWN
 
 MARGIN = 0.05
-"""The share by which another variant has to be ahead, since kernels are timed one by one."""
+"""The share by which another variant must be ahead, since kernels are timed one by one."""
 NEAR = 0.15
-"""The share by which the sum of another variant may be behind where the whole models are timed in turns."""
+"""The share by which another variant's sum may be behind for the whole models to be timed in turns."""
 
 Calls = Mapping[int, int]
 """The number of calls of each task, by the task's number."""
@@ -24,7 +24,7 @@ Calls = Mapping[int, int]
 _T = TypeVar("_T")
 
 Searched = tuple[tuple[int, int], ...]
-"""The tasks that the kernels of a search compute: the number of each, and that of its implementation."""
+"""The tasks computed by a search's kernels: each one's number, and that of its implementation."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Latency:
     """The sum of the seconds of all calls of several models.
 
     Attributes:
-        variants: for each model the calls of each variant of its graph; the first is the one that is used without
+        variants: for each model, the calls of each variant of its graph; the first variant is used without
             measurements.
-        searches: for each search the tasks that its kernels compute.
-        decided: for each model the variant that was the fastest as a whole, None where that was not measured; empty for
+        searches: for each search, the tasks that its kernels compute.
+        decided: for each model, the variant that was the fastest as a whole, None if that was not measured; empty for
             none at all.
     """
 
@@ -55,12 +55,12 @@ class Latency:
 
     @property
     def of_other_variants(self) -> list[bool]:
-        """A flag for each search: True if the first variants call none of its tasks."""
+        """For each search, True if the first variants call none of its tasks."""
         first = _of_first_variants(self.variants)
         return [all(number not in first for number, _ in each) for each in self.searches]
 
     def __call__(self, costs: Sequence[float]) -> float:
-        """Sum up the calls by the seconds of all searches, the fastest of each task.
+        """Sum up the seconds of all calls, given the seconds of each search; the fastest of a task counts.
 
         Tasks without a result are left out: their `UNKNOWN` seconds would hide the others.
         """
@@ -71,7 +71,7 @@ class Latency:
         )
 
     def of_tasks(self, seconds: Sequence[float]) -> float:
-        """Sum up the calls by the seconds of all tasks, of the fastest variant of each model; infinity where one is."""
+        """Sum up the seconds of all calls in the fastest variant of each model; infinity if a task's are infinite."""
         return sum(self._chosen_totals(seconds))
 
     def best(self, costs: Sequence[float]) -> list[float]:
@@ -83,14 +83,15 @@ class Latency:
         return found
 
     def by_task(self, found: Sequence[_T]) -> list[list[_T]]:
-        """List for each task the results of the searches of its implementations, in their order."""
+        """List, for each task, the results of its implementations' searches, in order."""
         pairs = {pair: each for searched, each in zip(self.searches, found, strict=True) for pair in searched}
         return [[pairs[pair] for pair in group] for _, group in groupby(sorted(pairs), key=lambda pair: pair[0])]
 
     def chosen(self, seconds: Sequence[float]) -> list[int]:
-        """Choose the variant of each model: that which was the fastest as a whole, or else by the seconds of tasks.
+        """Choose the variant of each model: the one that was the fastest as a whole, or else the fastest by the seconds
+        of tasks.
 
-        It is the first one where not all are known.
+        If not all are known, it is the first.
         """
         decided = self.decided or (None,) * len(self.variants)
         return [
@@ -99,9 +100,9 @@ class Latency:
         ]
 
     def candidates(self, seconds: Sequence[float]) -> list[list[int]]:
-        """List the variants of each model that are timed as a whole: the chosen one, and the best of the others.
+        """List the variants of each model to time as a whole: the chosen one, and the best of the others.
 
-        Others that are far behind, or have an unknown task, take no part.
+        Others that are far behind, or have an unknown task, do not take part.
         """
         found = []
         for number, each in zip(self.chosen(seconds), self.variants, strict=True):
@@ -112,11 +113,11 @@ class Latency:
         return found
 
     def calls(self, seconds: Sequence[float]) -> list[int]:
-        """Count the calls of each task by all models, in their chosen variants."""
+        """Count the calls of each task by all models in their chosen variants."""
         return self.calls_of(self.chosen(seconds), len(seconds))
 
     def calls_of(self, numbers: Sequence[int | None], tasks: int) -> list[int]:
-        """Count the calls of each of the tasks in one variant of each model; None for no calls of that model."""
+        """Count the calls of each of the tasks in one variant of each model; None means no calls of that model."""
         found = [0] * tasks
         for number, variants in zip(numbers, self.variants, strict=True):
             for task, count in {} if number is None else variants[number].items():
@@ -137,7 +138,7 @@ class Latency:
 def searches_of(tasks: Sequence[ModelTask], first: Collection[int]) -> list[Searched]:
     """List the searches of all implementations, equal ones once.
 
-    Those of the tasks in `first` come before the others, and the first of each task before its further ones.
+    Those of the tasks in `first` precede the others, and the first one of each task precedes its further ones.
     """
     pairs = [(number, place) for number, task in enumerate(tasks) for place in range(len(task.implementations))]
     groups: dict[str, list[tuple[int, int]]] = {}
@@ -151,7 +152,7 @@ def preferred(totals: Sequence[float], *, decided: int | None = None) -> int:
     """Choose a variant by the seconds of all: the first, unless another one is ahead by more than `MARGIN`.
 
     Args:
-        decided: the variant that was the fastest as a whole. It is chosen where all its seconds are known.
+        decided: the variant that was the fastest as a whole, which is chosen if all its seconds are known.
     """
     if decided is not None and totals[decided] < math.inf:
         return decided
@@ -160,7 +161,7 @@ def preferred(totals: Sequence[float], *, decided: int | None = None) -> int:
 
 
 def _of_first_variants(variants: Sequence[Sequence[Calls]]) -> set[int]:
-    """Find the tasks that the first variants of models call."""
+    """Find the tasks that the models' first variants call."""
     return {number for calls, *_ in variants for number in calls}
 
 

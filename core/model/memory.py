@@ -1,4 +1,4 @@
-"""Plans of memory: blocks that live at the same time do not overlap in one arena.
+"""Memory plans: blocks that live at the same time do not overlap in one arena.
 
 Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference" (MLSys 2020 workshop), "Greedy by
 Size for Offset Calculation".
@@ -19,7 +19,7 @@ from pegbox.graph.graph import Graph, Value
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of memory that is used from one step of a program to another, both included."""
+    """A piece of memory in use from one step of a program to another, inclusive."""
 
     nbytes: int
     first: int
@@ -27,17 +27,17 @@ class Block:
 
     @property
     def size(self) -> int:
-        """The bytes that it takes, whole units of the alignment."""
+        """The size in bytes, rounded up to the alignment."""
         return -(-self.nbytes // ALIGNMENT) * ALIGNMENT
 
 
 @dataclass(frozen=True)
 class Arena:
-    """A plan of memory.
+    """A memory plan.
 
     Attributes:
-        offsets: of the blocks in bytes, multiples of `ALIGNMENT`.
-        nbytes: the peak, which is the size of the arena.
+        offsets: the blocks' offsets in bytes, multiples of `ALIGNMENT`.
+        nbytes: the size of the arena.
         bound: the largest sum of blocks at a step; no plan needs less.
     """
 
@@ -55,11 +55,11 @@ _ORDERS: tuple[Callable[[Block], tuple[int, ...]], ...] = (
     lambda block: (-block.size * (block.last - block.first + 1), block.first),
     lambda block: (block.first, -block.size),
 )
-"""The orders in which blocks are placed: the first is that of the source, the others are better for some programs."""
+"""The orders in which to place blocks: the first comes from the source, the others are better for some programs."""
 
 
 def plan_memory(blocks: Sequence[Block]) -> Arena:
-    """Place blocks in an arena, each in the smallest gap that holds it; the best of several orders counts."""
+    """Place blocks in an arena, each in the smallest gap that holds it; return the best plan of several orders."""
     bound = _bound(blocks)
     best: Arena | None = None
     for order in _ORDERS:
@@ -81,8 +81,8 @@ def value_bytes(value: Value) -> int:
 def bytes_between_calls(graph: Graph) -> int:
     """Estimate the bytes that pass through the caches between two calls of a kernel of a graph.
 
-    Weights are read once in each call of the model; of the other values, those of the largest node are counted, since
-    their places in the arena are shared.
+    Weights are read once in each call of the model. Other values share places in the arena, so only those of the
+    largest node are counted.
     """
     constants = graph.constants
     touched = ({*node.inputs, *node.outputs} for node in graph.nodes)
@@ -93,7 +93,7 @@ def bytes_between_calls(graph: Graph) -> int:
 def _placed(blocks: Sequence[Block], order: Sequence[int]) -> list[int]:
     """Place the blocks in this order; return their offsets."""
     first, last, size = (np.array([getattr(block, name) for block in blocks]) for name in ("first", "last", "size"))
-    # The blocks that have places, by rising offset.
+    # The placed blocks, by rising offset.
     placed = np.empty(len(blocks), np.int64)
     offsets = np.zeros(len(blocks), np.int64)
     for count, number in enumerate(order):

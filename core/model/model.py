@@ -1,4 +1,4 @@
-"""`Model`: a graph as it was read, and as it is compiled; `load_model` and `compile_model`."""
+"""`Model`: a graph before and after optimization; `load_model` and `compile_model`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pegbox.records.journal import Journal
 from pegbox.task.accuracy import check_accuracy
 
 IN_PARTS = "NHWC, fused, attention in parts"
-"""The variant that computes attention by several kernels."""
+"""The name of the variant that computes attention by several kernels."""
 
 _OTHERS: Mapping[str, Mapping[str, Any]] = {
     "NCHW, fused": {"layout": "NCHW"}, "NHWC, not fused": {"fuse": False}, IN_PARTS: {"attend": False},
@@ -40,7 +40,7 @@ class Model:
     """A model.
 
     Attributes:
-        graph: the graph as it was read.
+        graph: the graph as read.
         accuracy: the largest error that kernels may have, relative to the largest magnitude of their outputs; None for
             the default of a task.
     """
@@ -56,14 +56,14 @@ class Model:
 
     @cached_property
     def optimized(self) -> Graph:
-        """The graph whose nodes are compiled."""
+        """The graph to compile."""
         return self._optimized()
 
     @cached_property
     def variants(self) -> Mapping[str, Graph]:
-        """The graphs of which measurements choose, by their names; the first is `optimized`.
+        """The graphs by name among which measurements choose; the first is `optimized`.
 
-        Those of the same tasks are left out.
+        Graphs with the same tasks are left out.
         """
         found = {"NHWC, fused": self.optimized}
         keys = [task_keys(self.optimized)]
@@ -81,7 +81,7 @@ class Model:
         return f"<Model {self.name}: {len(self.graph.nodes)} operators>"
 
     def __str__(self) -> str:
-        """Describe the operators, and the tasks with how often each is called; a "+" joins fused operators."""
+        """Describe the operators, and the tasks with their numbers of calls; a "+" joins fused operators."""
         graph = self.graph
         kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(n.kind for n in graph.nodes).most_common())
         tasks = model_tasks([self.optimized], target_of(None))
@@ -99,7 +99,7 @@ class Model:
 
 
 ModelLike: TypeAlias = Model | str | os.PathLike[str]
-"""A model, or the file of one."""
+"""A model, or its file."""
 
 
 def load_model(
@@ -117,8 +117,8 @@ def load_model(
             whose algorithms have larger errors are left out. By default, each task has its own.
 
     Raises:
-        ArgumentError: no such file, no reader for its suffix, wrong shapes, or an accuracy that is not above 0 and at
-            most 1.
+        ArgumentError: the file does not exist, no reader accepts its suffix, shapes are wrong, or the accuracy is not
+            above 0 and at most 1.
         PluginError: the reader of a plugin cannot be imported.
         GraphError: the file is damaged, or holds an operator that is not supported.
     """
@@ -141,19 +141,19 @@ def compile_model(
     records: str | os.PathLike[str] | Journal | None = None,
     store: StoreLike = "user",
 ) -> Module:
-    """Compile a model, each task with the best configuration that is known, or else with a predicted one.
+    """Compile a model, each task with the best known configuration, or else with a predicted one.
 
     Args:
         model: a model, or its file.
-        target: the processor; by default that of the `with pegbox.Target(...):` block around, or this machine.
-        num_threads: the threads of each kernel; by default those of the target.
-        records: the file that `tune_model` wrote; it counts more than the store.
+        target: the processor; by default that of the surrounding `with pegbox.Target(...):` block, or this machine.
+        num_threads: the number of threads of each kernel; by default the target's.
+        records: the file that `tune_model` wrote, which takes precedence over the store.
         store: the user's store, another `pegbox.store.TuningStore`, or None. Kernels are kept in it: a second process
             compiles none.
 
     Raises:
         CompileError: none of the configurations of a node can be compiled.
-        RecordError: there is no such file, it is damaged, or its records are of other spaces.
+        RecordError: there is no such file, it is damaged, or its records are from other spaces.
         GraphError, ArgumentError: as `load_model`.
     """
     kept = held_store(store)
@@ -164,10 +164,11 @@ def compile_model(
 
 
 def promising_graphs(model: Model, target: Target, knowledge: Knowledge) -> list[Graph]:
-    """List the variants of a model of which the kernels have to be timed.
+    """List the variants of a model whose kernels must be timed.
 
-    It is the one that was the fastest as a whole, or else that with the least sum of measured seconds, where all tasks
-    of the first one were measured. Otherwise predictions do not tell an attention from its parts.
+    If one was the fastest as a whole, it is the only one, or else the one with the least sum of measured seconds if all
+    tasks of the first variant were measured. Otherwise all are listed, since predictions do not compare an attention
+    with its parts.
     """
     first = total_cost(model_tasks([model.optimized], target), knowledge)
     if first == math.inf:
@@ -198,7 +199,7 @@ def extract_tasks(
 
 
 def as_model(given: ModelLike) -> Model:
-    """Return the model, read if it is a file."""
+    """Return the model; read it if it is a file."""
     if isinstance(given, Model):
         return given
     if isinstance(given, str | os.PathLike):
@@ -207,7 +208,7 @@ def as_model(given: ModelLike) -> Model:
 
 
 def as_models(given: ModelLike | Sequence[ModelLike]) -> list[Model]:
-    """Return a list of models; one alone may be given without a list."""
+    """Return a list of models; a single one needs no list."""
     if isinstance(given, Model | str | os.PathLike):
         return [as_model(given)]
     listed = check_list("models", given, "models, or files of models")
@@ -217,7 +218,7 @@ def as_models(given: ModelLike | Sequence[ModelLike]) -> list[Model]:
 
 
 def machine_of(target: str | Target | None, num_threads: int | None) -> Target:
-    """Return the target, with another number of threads where one is given."""
+    """Return the target, with another number of threads if one is given."""
     machine = target_of(target)
     if num_threads is None:
         return machine

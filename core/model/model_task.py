@@ -1,4 +1,4 @@
-"""`ModelTask`: nodes of models that compute the same, and the tasks that implement them."""
+"""`ModelTask`: nodes of models that compute the same thing, and the tasks that implement them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pegbox.task.workload import tensor_workload
 
 @dataclass(frozen=True, eq=False)
 class ModelTask:
-    """Nodes that compute the same.
+    """Nodes that compute the same thing.
 
     Attributes:
-        nodes: the nodes, of one graph or several.
-        constants: the arrays of the graph of the first.
-        target: the processor that kernels are compiled for.
+        nodes: the nodes, from one or several graphs.
+        constants: the arrays of the first node's graph.
+        target: the processor to compile kernels for.
         accuracy: the largest error that kernels may have; None for the default of a task.
     """
 
@@ -39,11 +39,11 @@ class ModelTask:
 
     @cached_property
     def default(self) -> NodeTask:
-        """The task of the first node with the default schedule, for when no implementation can be compiled."""
+        """The task of the first node with the default schedule, a fallback if no implementation can be compiled."""
         return generated_task(self.nodes[0], self.target, space=default_schedule)
 
     def numbered(self, number: int) -> NodeTask:
-        """Return an implementation by its number; the default is behind the last one."""
+        """Return an implementation by its number; the default follows the last one."""
         return self.implementations[number] if number < len(self.implementations) else self.default
 
     @property
@@ -77,7 +77,7 @@ class ModelTask:
 
 
 def kinds_of(node: Node) -> str:
-    """Write the kinds of the operators in a node, as in "Conv+Relu"."""
+    """Write the kinds of the operators in a node, such as "Conv+Relu"."""
     return "+".join(map(kinds_of, node.parts)) if node.parts else node.kind
 
 
@@ -97,9 +97,9 @@ def task_keys(graph: Graph) -> Counter[str]:
 
 
 def node_key(node: Node, graph: Graph) -> str:
-    """Write a key that nodes share which compute the same from inputs of which the same are constants."""
+    """Write a key shared by nodes that compute the same thing and have constants at the same inputs."""
     constant = [value in graph.constants for value in node.inputs]
-    same = [node.inputs.index(value) for value in node.inputs]  # one input may be read by two names
+    same = [node.inputs.index(value) for value in node.inputs]  # a node may read one input twice
     accuracy = "" if graph.accuracy is None else f"{graph.accuracy} "
     return f"{_workload_name(node)} {constant} {same} {accuracy}{_described(node)}"
 

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 
 class CompiledModule(NamedTuple):
-    """A module as plain values: what is pickled.
+    """A module as plain values, for pickling.
 
     Attributes:
         sequence: the kernels, their order, and the constants.
         main: the machine code that calls them.
-        works: what the calls of kernels do, in their order.
+        works: the work of each kernel call, in order.
         arena: the plan of the memory between kernels.
     """
 
@@ -57,11 +57,11 @@ class CompiledModule(NamedTuple):
 class Module(OwnCall):
     """A compiled model: `y, = module(x)`. The call is machine code, with the GIL released.
 
-    Several threads may call it at once: each call has an arena to itself, which later calls use again.
+    Several threads may call it at once: each call has its own arena, which later calls reuse.
 
     Attributes:
         compiled: its parts as plain values.
-        make_outputs: makes arrays for the outputs of a call.
+        make_outputs: a function that makes arrays for the outputs of a call.
     """
 
     if TYPE_CHECKING:
@@ -71,17 +71,16 @@ class Module(OwnCall):
 
             Args:
                 arrays: the inputs in the order of the graph; or by their names.
-                out: the arrays to write to, a tuple, or an array where the model has one output.
+                out: the arrays to write to: a tuple, or an array if the model has one output.
 
-            Returns:
-                A tuple of the outputs, also of a single one; `out` where it is given.
+            Returns: A tuple of the outputs, even of a single one; `out` if it is given.
 
             Raises:
-                ArgumentError: arrays that are not the model's inputs and outputs.
+                ArgumentError: the arrays are not the model's inputs and outputs.
             """
 
     def __init__(self, graph: Graph, selections: Sequence[Selection]) -> None:
-        """Link the kernels of a graph's nodes, all except for views."""
+        """Link the kernels of all nodes except views."""
         target = selections[0].program.target if selections else target_of(None)
         sequence, arena = sequence_of(graph, selections, target, _function_name(graph.name))
         main = _compiled(sequence)
@@ -118,34 +117,34 @@ class Module(OwnCall):
         return tuple(spec for spec in self.compiled.sequence.args if spec.is_output)
 
     def time_ns(self, arrays: Sequence[Array], number: int = 1) -> int:
-        """Return the nanoseconds that `number` calls on these inputs take together; machine code reads the clock.
+        """Return the total nanoseconds of `number` calls on these inputs; machine code reads the clock.
 
         Raises:
-            ArgumentError: wrong arrays, or number < 1.
+            ArgumentError: the arrays are wrong, or number < 1.
         """
         given = check_list("arrays", arrays, "the inputs of the model")
         return self._kernel.time_ns([*given, *self.make_outputs()], number)
 
     def profile(self, /, *arrays: Array, calls: int = 20, **named: Array) -> Profile:
-        """Time the kernels of several calls, together with calls of the whole; print it, or take its `rows`.
+        """Time the kernels of several calls, and calls of the whole; print the profile, or read its `rows`.
 
         Args:
             arrays: the inputs, as for a call.
             calls: the number of calls; a kernel's time is the median.
 
         Raises:
-            ArgumentError: wrong arrays, or calls < 1.
+            ArgumentError: the arrays are wrong, or calls < 1.
         """
-        from pegbox.model.profile import profile  # measures the machine: slow to import
+        from pegbox.model.profile import profile  # slow to import, as it measures the machine
 
         given = inputs_of(self.name, self.inputs, arrays, named)
         return profile(self, given, calls=calls)
 
     def kernel_times(self, arrays: Sequence[Array]) -> NDArray[np.int64]:
-        """Return the nanoseconds of each kernel in a call on these inputs, and those of copies of outputs behind them.
+        """Return the nanoseconds of each kernel in a call on these inputs, followed by those of copies of outputs.
 
         Raises:
-            ArgumentError: wrong arrays.
+            ArgumentError: the arrays are wrong.
         """
         times = np.empty(self._clocked.args[-1].shape, np.int64)
         self._clocked(*arrays, *self.make_outputs(), times)
@@ -159,9 +158,9 @@ class Module(OwnCall):
         return self._linked.kernel(compile_program(emit_sequence(self.compiled.sequence, clocked=True)))
 
     def export(self, path: str | os.PathLike[str], *, header: bool = True) -> None:
-        """Write a shared library with the function, its kernels and its constants, and a C header beside it.
+        """Write a shared library with the function, its kernels and its constants, and a C header next to it.
 
-        `pegbox.codegen.load_library` loads it, and C calls it as the header says.
+        `pegbox.codegen.load_library` loads the library, and C programs call it as declared in the header.
 
         Raises:
             ArgumentError: a file cannot be written, or would replace one of another kind.
@@ -202,7 +201,7 @@ class Module(OwnCall):
 
 
 class _NamedCall:
-    """The calls that machine code leaves to Python: with names, arrays in a list, or arrays that it refuses."""
+    """The calls that machine code passes to Python: with names, arrays in a list, or arrays that it refuses."""
 
     def __init__(self, kernel: Kernel, make_outputs: Callable[[], tuple[Array, ...]]) -> None:
         self._kernel, self._make_outputs = kernel, make_outputs
@@ -216,10 +215,10 @@ class _NamedCall:
 
 
 def inputs_of(name: str, specs: Sequence[ArgSpec], arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-    """List the inputs of a call: the first ones by their places, the others by their names.
+    """List the inputs of a call: the first ones by position, the others by name.
 
     Raises:
-        ArgumentError: too many, an unknown name, or a missing input.
+        ArgumentError: there are too many, a name is unknown, or an input is missing.
     """
     takes = f"{name}() takes {', '.join(map(str, specs)) or 'no inputs'}"
     if len(arrays) > len(specs):
@@ -234,23 +233,23 @@ def inputs_of(name: str, specs: Sequence[ArgSpec], arrays: Sequence[Any], named:
 
 
 _OF_C = {"main", "clock_gettime", "memcpy", "memmove", "memset", *LIBRARY_SYMBOLS}
-"""Functions of C programs, and those that machine code calls."""
+"""Names of C functions that are taken, or that machine code calls."""
 
 
 def _function_name(model: str) -> str:
-    """Make a name of C for the function of a model."""
+    """Make a C name for a model's function."""
     name = identifier(model)
     return f"{name}_model" if name in _OF_C or name in RESERVED.split() else name
 
 
 def _compiled(sequence: CallSequence) -> CompiledProgram:
-    from pegbox.codegen.runtime.machine import compile_program  # a module that is unpickled does without LLVM
+    from pegbox.codegen.runtime.machine import compile_program  # an unpickled module does not need LLVM
 
     return compile_program(with_python_call(emit_sequence(sequence)))
 
 
 def _unpickled(compiled: CompiledModule, flags: tuple[str, ...]) -> Module:
-    """Load the module that another process has pickled.
+    """Load a module that another process pickled.
 
     Raises:
         TargetError: the processor lacks instructions of its target.

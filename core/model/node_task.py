@@ -1,4 +1,4 @@
-"""`NodeTask`: a task whose kernels compute a node of a graph, and the implementations that give one."""
+"""`NodeTask`: a task whose kernels compute a node of a graph, and the implementations of nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pegbox.task.task import Task, create_task
 from pegbox.task.workload import SpaceGenerator
 
 SKETCH = "sketch"
-"""The implementation that is made of the whole computation of a node, not of the operator that it begins with."""
+"""The name of the implementation made from a node's whole computation, not from its first operator."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Argument:
     """An argument of a kernel.
 
     Attributes:
-        value: the value of the graph that it is made of.
-        pack: the function that lays a constant out as the kernels of a task take it, once; None for an array as it is.
+        value: the value of the graph that it comes from.
+        pack: the function that packs a constant once for the kernels of a task; None for an unpacked array.
     """
 
     value: Value
@@ -43,7 +43,7 @@ class NodeTask:
     Attributes:
         node: the node.
         task: the task.
-        arguments: those of its kernels, in their order.
+        arguments: the arguments of its kernels, in order.
     """
 
     node: Node
@@ -51,7 +51,7 @@ class NodeTask:
     arguments: tuple[Argument, ...]
 
     def fresh_inputs(self, constants: Collection[Value]) -> tuple[str, ...]:
-        """List the inputs of its kernels that a kernel before has written, or the caller: all except constants."""
+        """List the inputs of its kernels that an earlier kernel or the caller has written: all except constants."""
         arguments = zip(self.task.arguments(), self.arguments, strict=True)
         return tuple(spec.name for spec, each in arguments if not spec.is_output and each.value not in constants)
 
@@ -61,9 +61,9 @@ def implementations_of(
 ) -> list[NodeTask]:
     """List the tasks that compute a node, one of each implementation that fits; the sketch generator's is the last.
 
-    These are the tasks that plugins give for the node, each followed by the further implementations of its operator.
+    These are the tasks that plugins return for the node, each followed by the further implementations of its operator.
 
-    A computation that the generator refuses, because it has too many sketches for example, has the default schedule.
+    A computation that the generator refuses, for example because it has too many sketches, gets the default schedule.
 
     Args:
         accuracy: the largest error of a kernel; None for the default. Algorithms with larger errors are left out.
@@ -88,19 +88,19 @@ def _accurate(made: NodeTask, accuracy: float | None) -> NodeTask:
 def _others(made: NodeTask) -> Iterator[NodeTask]:
     """Yield the node task of each further implementation of an operator, with the same epilogue.
 
-    The spaces of generators are those of whole nodes, for which plugins give tasks.
+    Generators are left out, because plugins return tasks with their spaces for whole nodes.
     """
     template, base = made.task.template, made.task.base
     for task in others_of(base, but=registry.names("space_generator")).values():
         if not isinstance(template, EpilogueTemplate):
             yield replace(made, task=task)
             continue
-        with suppress(PegboxError):  # the epilogue cannot follow
+        with suppress(PegboxError):  # the epilogue does not fit
             yield replace(made, task=task.over(template.over(task.template)))
 
 
 def generated_task(node: Node, target: Target, *, space: str | SpaceGenerator = SKETCH) -> NodeTask:
-    """Make the task of a node whose space is generated from its computation."""
+    """Make the task of a node with a space generated from its computation."""
     inputs, outputs = canonical_tensors(node)
     task = create_task([*inputs, *outputs], space=space, target=target)
     return NodeTask(node, task, tuple(Argument(value) for value in (*node.inputs, *node.outputs)))

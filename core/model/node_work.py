@@ -1,4 +1,4 @@
-"""`NodeWork`: what the call of a kernel in a module does."""
+"""`NodeWork`: the work of a kernel call in a module."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class NodeWork:
     """The node that a kernel computes.
 
     Attributes:
-        names: of the node, or of the nodes that it was fused of.
-        kinds: theirs.
-        kernel: the template of the kernel, or its computation where its space was generated.
-        origin: how its configuration was chosen.
-        dtype: of its arrays; empty where they differ.
-        least: its arithmetic, and the bytes that it moves at least.
+        names: the name of the node, or those of its fused parts.
+        kinds: their kinds.
+        kernel: the template of the kernel, or its computation if its space was generated.
+        origin: the origin of its configuration.
+        dtype: the dtype of its arrays; empty if they differ.
+        least: its arithmetic, and the least bytes that it moves.
     """
 
     names: tuple[str, ...]
@@ -34,7 +34,7 @@ class NodeWork:
 
 
 def works_of(selections: Sequence[Selection]) -> tuple[NodeWork, ...]:
-    """Describe the nodes of selections; equal tasks are looked at once."""
+    """Describe the nodes of selections; examine equal tasks once."""
     known: dict[str, tuple[str, Baseline]] = {}
     works = []
     for selection in selections:

@@ -1,4 +1,4 @@
-"""The job of processes that make the kernels of a model: a task in, the predicted configuration and its code out."""
+"""The job of processes that make a model's kernels: from a task to the predicted configuration and its code."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def predicted_kernel(packed: bytes) -> bytes:
     """Compile the best predicted configuration that can be compiled.
 
     Returns:
-        The pickled digits and program; empty if none can be compiled, in which case the parent tries again, for the
-        error. LLVM may end this process.
+        The pickled digits and program; empty if none can be compiled, and then the parent tries again, for the error.
+        LLVM may end this process.
     """
     task = unpack_task(packed)
     try:
@@ -28,6 +28,6 @@ def predicted_kernel(packed: bytes) -> bytes:
             except REFUSED:
                 continue
             return pickle.dumps((config.digits, made))
-    except SpaceError:  # of a template without a valid configuration
+    except SpaceError:  # the template has no valid configuration
         pass
     return b""

@@ -17,7 +17,7 @@ from pegbox.workers.pool import Pool
 from pegbox.workers.process import Worker
 
 FEW = 6
-"""The largest number of tasks that are predicted in less time than processes take to start."""
+"""The largest number of tasks whose prediction takes less time than starting processes."""
 
 _JOBS = "pegbox.model.prediction_job"
 _SECONDS = 2 * COMPILE_SECONDS
@@ -30,7 +30,7 @@ class PredictionPool:
     """A pool of processes, which end with the `with` block.
 
     Args:
-        tasks: the number of tasks to come. For a few, or on one core, there are no processes.
+        tasks: the expected number of tasks. For a few, or on one core, there are no processes.
     """
 
     def __init__(self, tasks: int) -> None:
@@ -55,9 +55,9 @@ class PredictionPool:
         self._stack.close()
 
     def submit(self, task: Task) -> Future[Predicted | None] | None:
-        """Let a process make the predicted kernel of a task; None where this process has to.
+        """Let a process make the predicted kernel of a task; None if this process has to.
 
-        The result is None if the process made none: LLVM has ended it, the task's modules are not found there, or no
+        The result is None if the process made none: LLVM has ended it, it did not find the task's modules, or no
         prediction can be compiled.
         """
         if not self.size or (packed := pack_task(task)) is None:
@@ -73,7 +73,7 @@ class PredictionPool:
         if not isinstance(reply, bytes) or not reply:
             return None
         digits, program = pickle.loads(reply)
-        # The target that comes back has all its features written out.
+        # The returned target has all its features written out.
         return task.space.config(digits), program._replace(target=task.target)
 
     def _start(self, place: int) -> Worker:

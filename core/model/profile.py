@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pegbox.model.module import Module
 
 _SLOWEST = 40
-"""The most kernels that are printed."""
+"""The largest number of printed kernels."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class ProfileRow:
     """A kernel's part of a call.
 
     Attributes:
-        work: the nodes, and what they compute.
-        seconds: the median of the calls in which nothing else had its core.
-        share: of the sum of all kernels.
+        work: the work of its nodes.
+        seconds: the median of the calls in which no other program used its core.
+        share: the share of the sum of all kernels.
     """
 
     work: NodeWork
@@ -55,12 +55,12 @@ class ProfileRow:
 
     @property
     def of_peak(self) -> float | None:
-        """The share of the machine's limit, of arithmetic or of memory, that binds; None where it is not known."""
+        """The share of the machine's binding limit, arithmetic or memory; None if unknown."""
         return self.work.least.share(self.seconds)
 
     @property
     def speed(self) -> str:
-        """The rate that the machine limits, as text."""
+        """The speed as text, in the units of the binding limit."""
         least = self.work.least
         flop = 0.0 if least.bound == "memory" else least.flop
         return format_speed(self.seconds, flop=flop, bytes_moved=least.read + least.written)
@@ -72,8 +72,8 @@ class Profile:
 
     Attributes:
         rows: the kernels.
-        seconds: the median of calls of the whole module, between those that read the clock; waits of this thread for
-            its core do not count.
+        seconds: the median of calls of the whole module, alternating with those that read the clock; waits of this
+            thread for its core do not count.
     """
 
     rows: tuple[ProfileRow, ...]
@@ -116,13 +116,13 @@ def profile(module: Module, inputs: Sequence[Array], *, calls: int) -> Profile:
     target = module.compiled.sequence.target
     rows = [
         ProfileRow(_with_limits(work, target), float(seconds), float(seconds) / total)
-        for work, seconds in zip(works, steps, strict=False)  # copies of outputs come behind the kernels
+        for work, seconds in zip(works, steps, strict=False)  # copies of outputs follow the kernels
     ]
     return Profile(tuple(rows), _undisturbed(np.array(whole[1:])) * 1e-9)
 
 
 def _undisturbed(times: NDArray[Any]) -> float:
-    """Return the median of times, without those of calls that waited for their core."""
+    """Compute the median of times, without calls that waited for their core."""
     return float(np.median(times[times <= UNSTEADY * times.min()]))
 
 
@@ -133,7 +133,7 @@ def _with_limits(work: NodeWork, target: Target) -> NodeWork:
 
 @cache
 def _roofline(dtype: str, nbytes: int, target: Target) -> Roofline | None:
-    """Find the limits of this machine, measured now if they are not known well."""
+    """Find the limits of this machine; measure them if they are not known well."""
     cores = CorePlan.detect(threads=target.num_cores).running(target.num_cores)
 
     def measure(size: int) -> Roofline:

@@ -39,11 +39,11 @@ class TaskResult:
     """The search of one task.
 
     Attributes:
-        name: the task's.
-        calls: by all models, in the variants that are compiled.
-        before, after: the seconds of a call with the configuration that the search began with, and with the best;
-            infinity where none ran.
-        trials: of all implementations.
+        name: the task's name.
+        calls: the number of calls by all models, in the compiled variants.
+        before, after: the seconds of a call with the search's first configuration, and with the best; infinity if none
+            ran.
+        trials: the trials of all implementations.
         implementation: the name of the best's template, or of the generator of its space.
     """
 
@@ -57,7 +57,7 @@ class TaskResult:
 
 @dataclass(frozen=True, eq=False)
 class ModelResult:
-    """The result of `pegbox.tune_model`: `print` shows where the time went before and after, `to_html` draws it.
+    """The result of `pegbox.tune_model`: `print` shows the distribution of time before and after, `to_html` draws it.
 
     Attributes:
         models: the models.
@@ -74,7 +74,7 @@ class ModelResult:
 
     @property
     def module(self) -> Module:
-        """The model with the best kernels, compiled when it is first asked for.
+        """The model with the best kernels, compiled on first use.
 
         Raises:
             ArgumentError: there are several models: `modules` has theirs.
@@ -96,12 +96,12 @@ class ModelResult:
 
     @cached_property
     def graphs(self) -> tuple[Graph, ...]:
-        """The graph of each model that is compiled."""
+        """The compiled graph of each model."""
         return tuple(model.variants[name] for model, name in zip(self.models, self.variants, strict=True))
 
     @cached_property
     def variants(self) -> tuple[str, ...]:
-        """The name of the variant of each model that is compiled."""
+        """The name of each model's compiled variant."""
         chosen = self._latency.chosen([each.after for each in self.tasks])
         return tuple(list(model.variants)[number] for model, number in zip(self.models, chosen, strict=True))
 
@@ -115,20 +115,21 @@ class ModelResult:
 
     @property
     def before(self) -> float:
-        """The seconds of all calls with the configurations that the search began with; infinity if one did not run."""
+        """The seconds of all calls with the search's first configurations; infinity if one did not run."""
         first = [self._latency.totals(each, [task.before for task in self.tasks])[0] for each in self._latency.variants]
         return sum(first)
 
     @property
     def after(self) -> float:
-        """The seconds of all calls with the best configurations; infinity where a task has none that ran."""
+        """The seconds of all calls with the best configurations; infinity if a task has none that ran."""
         return self._latency.of_tasks([each.after for each in self.tasks])
 
     @cached_property
     def curve(self) -> list[tuple[float, float]]:
-        """The seconds of the search, pauses left out, and those of all calls then, from the time that all are known.
+        """The seconds of the search without pauses, and those of all calls at the time, from the moment when all are
+        known.
 
-        Costs are those of the trials, of which the luckiest counts.
+        Costs are those of the trials, so that the luckiest counts.
         """
         costs = [math.inf] * len(self._records)
         trials = sorted(
@@ -149,10 +150,10 @@ class ModelResult:
         return points
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write one HTML file: where the time went before and after, and the curve of the whole.
+        """Write one HTML file: the distribution of time before and after, and the curve of the total.
 
-        It loads nothing from anywhere. Without matplotlib, which draws the curve, it says how to get it in its place.
-        Raises `ArgumentError` where the file cannot be written.
+        The file loads nothing from elsewhere. Without matplotlib, it has advice on installing it in place of the curve.
+        Raises `ArgumentError` if the file cannot be written.
         """
         from pegbox.model.charts import page
 
@@ -160,9 +161,9 @@ class ModelResult:
         write_file(path, page(self))
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """Write a picture of the whole's time over the search (.png, .svg, .pdf) with matplotlib.
+        """Write a picture of the total time over the search (.png, .svg, .pdf) with matplotlib.
 
-        Raises `ArgumentError` without matplotlib, for a suffix that it does not know, or when there is nothing to draw.
+        Raises `ArgumentError` without matplotlib, for an unknown suffix, or if there is nothing to draw.
         """
         from pegbox.model.charts import save_plot
 
@@ -179,9 +180,9 @@ class ModelResult:
 
     @property
     def decisions(self) -> list[str]:
-        """The seconds of all calls of each variant of the models, a line for each model that has several.
+        """The seconds of all calls of each variant, one line for each model with several.
 
-        Those of whole modules follow, where these ran in turns.
+        Those of whole modules follow, if these ran in turns.
         """
         lines = []
         seconds = [each.after for each in self.tasks]
@@ -201,7 +202,7 @@ class ModelResult:
 
     @property
     def trials(self) -> int:
-        """The trials of all tasks together; those of a kernel that several tasks call count once."""
+        """The number of trials of all tasks together; those of a kernel that several tasks share count once."""
         return sum(len(trials_of(held)) for held in self._records)
 
     @property
@@ -210,7 +211,7 @@ class ModelResult:
         return f"{_change(self.before, self.after)} after {self.trials} trials, stopped: {self.stopped_because}"
 
     def rows(self) -> list[list[str]]:
-        """Write the cells of the table, those tasks first that took most of the time; the last row is the whole."""
+        """Write the cells of the table, the tasks with most time first; the last row is the total."""
         listed = sorted(
             (task for task in self.tasks if task.calls), key=lambda task: -task.calls * min(task.before, UNKNOWN)
         )
@@ -249,7 +250,7 @@ def fastest_of(held: Sequence[Sequence[Record]]) -> Record | None:
 
 
 def first_cost(held: Sequence[Sequence[Record]]) -> float:
-    """Find the latest seconds of the configuration that was tried first, of the first implementation that ran."""
+    """Find the latest seconds of the first configuration of the first implementation that ran."""
     for records in held:
         first = next((record for record in latest(records) if isinstance(record.result, Ok)), None)
         if first is not None:
@@ -258,7 +259,7 @@ def first_cost(held: Sequence[Sequence[Record]]) -> float:
 
 
 def share(seconds: float, total: float) -> str:
-    """Write the share of a time in the whole; empty where it is not known."""
+    """Write a time's share of the total; empty if unknown."""
     return f"{seconds / total:.1%}" if 0 < total < math.inf and seconds < math.inf else ""
 
 

@@ -73,14 +73,14 @@ class Choice:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """The sources of measured configurations: records, then a store. The first that has any of a task decides."""
+    """The sources of measured configurations: records, then a store. The first source that knows a task decides."""
 
     histories: tuple[History, ...] = ()
     store: TuningStore | None = None
 
     @classmethod
     def of(cls, history: History | None, store: TuningStore | None) -> Knowledge:
-        """Put given records before those that `apply_history_best` put in effect."""
+        """Make the knowledge of given records, followed by those that `apply_history_best` put in effect."""
         return cls(tuple(each for each in (history, in_effect.get()) if each is not None), store)
 
     def best(self, task: ModelTask) -> Choice | None:
@@ -120,11 +120,11 @@ def select(
 
     Args:
         store: the best records of earlier searches, and compiled kernels of earlier processes.
-        history: records that count more.
+        history: records that take precedence.
 
     Raises:
         CompileError: none of the configurations of a node can be compiled.
-        RecordError: the records are of other spaces.
+        RecordError: the records are from other spaces.
     """
     return select_kernels(graph, model_tasks([graph], target), Knowledge.of(history, store))
 
@@ -137,25 +137,25 @@ def select_kernels(graph: Graph, tasks: Sequence[ModelTask], knowledge: Knowledg
 def select_fastest(
     graphs: Sequence[Graph], tasks: Sequence[ModelTask], knowledge: Knowledge
 ) -> tuple[Graph, list[Selection]]:
-    """Choose and compile the kernels of a graph's nodes, and the variant of the graph whose kernels are the fastest.
+    """Choose and compile the kernels of a graph's nodes, and the variant of the graph with the fastest kernels.
 
-    Only the kernels of tasks that the variants do not share are timed. The first variant is taken where this processor
-    cannot run them; one whose kernels are all in the store needs no others.
+    Only kernels of tasks that the variants do not share are timed. The first variant is chosen if this processor cannot
+    run them; a variant with all kernels in the store needs no others.
 
     Args:
         graphs: the graph, or several variants of it.
-        tasks: theirs.
+        tasks: their tasks.
     """
     places = {id(node): number for number, task in enumerate(tasks) for node in task.nodes}
     calls = [Counter(places[id(node)] for node in computed_nodes(graph)) for graph in graphs]
     flush = CacheFlush(max(map(bytes_between_calls, graphs)))
     used = [number for number in range(len(tasks)) if any(number in each for each in calls)]
-    # LLVM runs in a process of its own: while it compiles a kernel, the next one is predicted here.
+    # LLVM runs in another process: while it compiles a kernel, this one predicts the next.
     with PredictionPool(len(used)) as predictions, ThreadPoolExecutor(1, "pegbox-llvm") as compiler:
         known: dict[int, _Compilation] = {}
         for number in used:
             known[number] = _Compilation(tasks[number], knowledge, predictions, compiler, flush)
-            if len(graphs) == 1:  # all kernels are wanted
+            if len(graphs) == 1:  # all kernels are needed
                 known[number].start()
         chosen = next((n for n, each in enumerate(calls) if all(known[number].is_kept for number in each)), None)
         wanted = list(dict.fromkeys(number for each in calls for number in each)) if chosen is None else calls[chosen]
@@ -177,7 +177,7 @@ def select_fastest(
 def _fastest_variant(
     calls: Sequence[Counter[int]], tasks: Sequence[ModelTask], kernels: Mapping[int, _Kernel], flush: CacheFlush
 ) -> int:
-    """Time the kernels that variants do not share, and return the number of the variant with the least sum."""
+    """Time the kernels that variants do not share, and return the number of the variant with the smallest sum."""
     differing = [number for number in kernels if len({each[number] for each in calls}) > 1]
     if not differing or not all(runs_here(kernels[number].program) for number in differing):
         return 0
@@ -200,10 +200,10 @@ class _Kernel:
 
 
 class _Compilation:
-    """The compilation of a task's kernel, which goes on in the background once it is started.
+    """The compilation of a task's kernel, which runs in the background once started.
 
     Attributes:
-        is_kept: True where an earlier process has put the kernel into the store.
+        is_kept: True if an earlier process has put the kernel into the store.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class _Compilation:
         self.is_kept = self._found is not None
 
     def start(self) -> None:
-        """Begin to compile, unless the kernel is in the store or this has begun before."""
+        """Begin to compile, unless the kernel is in the store or compilation has begun before."""
         if self._found is None and not self._is_started:
             self._is_started = True
             self._candidates = self._configurations()
@@ -234,7 +234,7 @@ class _Compilation:
                 self._start_next()
 
     def kernel(self) -> _Kernel:
-        """Wait for the kernel, and compile another configuration where one is refused.
+        """Wait for the kernel, and compile another configuration if one is refused.
 
         Raises:
             CompileError: none can be compiled.
@@ -260,14 +260,14 @@ class _Compilation:
         return self._found
 
     def keep(self) -> None:
-        """Put a kernel that was compiled into the store."""
+        """Put a compiled kernel into the store."""
         if self._store is not None and self._found is not None and not self.is_kept:
             kernel, task = self._found, self._task.numbered(self._found.number).task
             key = _call_key(task, self._store)
             keep_program(key, kernel.program, task, kernel.config, tuned=kernel.origin == "tuned", store=self._store)
 
     def _start_apart(self) -> bool:
-        """Let other processes predict the kernels that come first; return False if the very first cannot be."""
+        """Let other processes predict the first kernels; return False if that is impossible for the very first."""
         if self._measured is not None or not self._predictions.size:
             return False
         tasks = [each.task for each in self._task.implementations]
@@ -297,7 +297,7 @@ class _Compilation:
         return found[fastest([load(each.program) for each in found], inputs, flush=self._flush, fresh=fresh)]
 
     def _predicted(self, number: int) -> _Kernel | None:
-        """Compile the best predicted configuration of an implementation; None where none can be compiled."""
+        """Compile the best predicted configuration of an implementation; None if none can be compiled."""
         if (made := self._result_apart(number)) is not None:
             return made
         task = self._task.implementations[number].task
@@ -367,7 +367,7 @@ class _Compilation:
 
 
 def _first_of_each_template(tasks: Sequence[Task]) -> list[int]:
-    """Return the number of the first task of each template; further ones differ by an argument, as in tile sizes."""
+    """Return the number of the first task of each template; further ones differ by an argument, such as a tile size."""
     numbers: dict[str, int] = {}
     for number, task in enumerate(tasks):
         if not isinstance(task.template, GeneratedTemplate):
@@ -385,12 +385,12 @@ def runs_here(program: CompiledProgram) -> bool:
 
 
 def _call_key(task: Task, store: TuningStore) -> CallKey:
-    """Return the key by which other processes find the kernel of a task, which no call of an operator shares."""
+    """Return the key by which other processes find the kernel of a task, distinct from those of operators' calls."""
     return CallKey(store.key_of(task, ""), "{}", (), task.target.key, "")
 
 
 def total_cost(tasks: Sequence[ModelTask], knowledge: Knowledge) -> float:
-    """Sum up the best measured seconds of all calls; infinity where a task was not measured."""
+    """Sum up the best measured seconds of all calls; infinity if a task was not measured."""
     total = 0.0
     for task in tasks:
         choice = knowledge.best(task)

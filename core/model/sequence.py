@@ -30,7 +30,7 @@ def sequence_of(graph: Graph, selections: Sequence[Selection], target: Target, n
     move reads behind writes.
 
     Raises:
-        GraphError: a node has no kernel, or a kernel that takes other arrays than the graph's.
+        GraphError: a node has no kernel, or its kernel's arrays do not match the graph's.
     """
     chosen = {selection.node_task.node: selection for selection in selections}
     calls = [_selection_of(chosen, node) for node in computed_nodes(graph)]
@@ -74,12 +74,12 @@ class _Planner:
         return sequence, arena
 
     def _arena(self) -> tuple[Arena, list[AreaOffset | None]]:
-        """Plan the arena; give the values places in it, and return those of the kernels' workspaces."""
+        """Plan the arena; assign places to the values, and return those of the kernels' workspaces."""
         last: dict[Value, int] = {}
         for step, selection in enumerate(self._calls):
             for value in (*selection.node_task.node.inputs, *selection.node_task.node.outputs):
                 last[self._stored[value][0]] = step
-        for value in self._graph.outputs:  # what is not written there directly is copied in the end
+        for value in self._graph.outputs:  # outputs that kernels do not write directly are copied at the end
             last[self._stored[value][0]] = len(self._calls)
         blocks: dict[Value | int, Block] = {}
         for step, selection in enumerate(self._calls):
@@ -111,7 +111,7 @@ class _Planner:
         array = self._constant(value)
         if array is None:
             if given.pack is not None or value_bytes(value) != spec.nbytes or value.dtype != spec.dtype:
-                raise GraphError(f"a kernel takes {spec}, which cannot be the value {value} as it is")
+                raise GraphError(f"a kernel takes {spec}, which does not match the value {value}")
             return self._place(value)
         packed = array if given.pack is None else given.pack(task, array)
         if packed.nbytes != spec.nbytes:
@@ -119,13 +119,13 @@ class _Planner:
         return AreaOffset(CONSTANTS, self._constants.add(packed))
 
     def _place(self, value: Value) -> AreaOffset:
-        """Find the place of a value that is no constant."""
+        """Find the place of a value other than a constant."""
         whole, offset = self._stored[value]
         area, start = self._places[whole]
         return AreaOffset(area, start + offset)
 
     def _constant(self, value: Value) -> Array | None:
-        """Return the array of a value that is a constant, or a view of one."""
+        """Return the array of a constant, or of a view of one."""
         whole, offset = self._stored[value]
         if whole not in self._graph.constants:
             return None
@@ -133,7 +133,7 @@ class _Planner:
         return self._graph.constants[whole].reshape(-1)[start : start + prod(value.shape)].reshape(value.shape)
 
     def _copies(self) -> Iterator[Copy]:
-        """Yield the copies of outputs that no kernel writes."""
+        """Yield the copies for outputs that no kernel writes."""
         graph = self._graph
         for number, value in enumerate(graph.outputs, len(graph.inputs)):
             array = self._constant(value)
@@ -143,9 +143,9 @@ class _Planner:
 
 
 def _stored(graph: Graph) -> dict[Value, tuple[Value, int]]:
-    """Map each value to the one in whose memory it lies, and its place there in bytes.
+    """Map each value to the one whose memory holds it, and its offset there in bytes.
 
-    That is an input, a constant, or what a kernel writes.
+    That one is an input, a constant, or the result of a kernel.
     """
     stored = {value: (value, 0) for value in (*graph.inputs, *graph.constants)}
     for node in graph.nodes:

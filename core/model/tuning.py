@@ -1,4 +1,4 @@
-"""`tune_model`: the search for the fastest kernels of models, whose tasks share trials by the time of the whole."""
+"""`tune_model`: the search for the fastest kernels of models, whose tasks share trials by their part of the time."""
 
 from __future__ import annotations
 
@@ -59,39 +59,40 @@ def tune_model(
     measure_options: Mapping[str, Any] | None = None,
     store: StoreLike = "user",
 ) -> ModelResult:
-    """Search for the fastest kernels of a model, or of several, in rounds: that task next which promises most.
+    """Search for the fastest kernels of a model, or of several, in rounds: the most promising task is next.
 
-    Kernels are timed as they run in a model: before each timing, as many bytes pass through the caches as between two
-    calls in the model, inputs that other kernels compute are written, and arrays begin at cache lines.
+    Kernels are timed under the conditions of a model: before each timing, as many bytes pass through the caches as
+    between two calls in the model, inputs that other kernels compute are written, and arrays begin at cache lines.
 
-    At the end the fastest kernels of each task are timed in the whole model, in turns with the one that it began with,
-    and the model in turns with the next best of its variants. This takes seconds beyond the budget, and is left out
-    after Ctrl-C, and where other machines have measured.
+    At the end, the fastest kernels of each task are timed in the whole model, in turns with the task's first one, and
+    the model in turns with the next best of its variants. This takes seconds beyond the budget, and is skipped after
+    Ctrl-C, and if other machines measured.
 
-    Each task begins with the configuration that `compile_model` would use. Where a node has several implementations,
-    such as a template and a sketch, each is a search of its own, and the fastest of them counts.
+    Each task begins with the configuration that `compile_model` would use. If a node has several implementations, such
+    as a template and a sketch, each has its own search, and the fastest of them counts.
 
     Args:
-        models: a model or its file, or a list of these, of which the sum of the times is made small.
-        trials: of all tasks together, those in the records among them; None where only the budget limits.
-        budget: the time of this call: seconds, or text such as "10m"; the round that runs when it ends is finished.
-        records: a file to which every trial is appended at once. The same call goes on from the records in it.
+        models: a model or its file, or a list of these; the search minimizes the sum of their times.
+        trials: the number of trials of all tasks together, including those in the records; None if only the budget
+            limits it.
+        budget: the time of this call: seconds, or text such as "10m"; the running round is finished.
+        records: a file to which every trial is appended at once. The same call continues from the records in it.
         target, num_threads: as for `compile_model`.
         allocation: "gradient", "round_robin", another name that a plugin registers, or a factory.
-        progress: show a live table on a terminal, a line after each round otherwise (on standard error).
+        progress: show a live table on a terminal, or else one line after each round (on standard error).
         tuner, seed, runner, timeout, callbacks, measure_options, store: as for `pegbox.tune`.
 
     Returns:
-        A `ModelResult`. `print(result)` shows where the time went before and after; `.module` is the model with the
-        best kernels, `.to_html("model.html")` draws the curve of the whole. Ctrl-C ends the search early.
+        A `ModelResult`. `print(result)` shows the distribution of time before and after; `.module` is the model with
+        the best kernels, `.to_html("model.html")` draws the curve of the total. Ctrl-C ends the search early.
 
     Raises:
-        ArgumentError: no limit, or an option outside its domain.
+        ArgumentError: there is no limit, or an option is outside its domain.
         GraphError: as `load_model`.
         UnknownName, PluginError, RecordError, TuningError: as `pegbox.tune`.
     """
     if trials is None and budget is None:
-        raise ArgumentError("tune_model: no limit; give budget='10m', trials=..., or both")
+        raise ArgumentError("tune_model has no limit; give budget='10m', trials=..., or both")
     listed, progress = as_models(models), check_flag("progress", progress)
     variants = [list(model.variants.values()) for model in listed]
     # The tasks of the first variants are searched first.
@@ -147,11 +148,11 @@ def _shown_rounds(tasks: Sequence[ModelTask], latency: Latency, *, progress: boo
 def _task_options(
     implementations: Sequence[tuple[NodeTask, Mapping[Value, Array]]], graphs: Sequence[Graph]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the options of measurements in which each implementation runs as it does in a model.
+    """Yield measure options under which each implementation runs as in a model.
 
     Args:
         implementations: the node tasks, and the constants of their graphs.
-        graphs: the graphs of the models that are tuned.
+        graphs: the graphs of the tuned models.
     """
     flushed = max(map(bytes_between_calls, graphs))
     for made, constants in implementations:
@@ -164,7 +165,7 @@ def _task_options(
 
 
 def _decided(choices: Sequence[VariantChoice], knowledge: Knowledge) -> tuple[int | None, ...]:
-    """Return the variant of each model that was the fastest as a whole: in its records, or else in what is known."""
+    """Return the variant of each model that was the fastest as a whole, by its records or else by other knowledge."""
     found = []
     for each in choices:
         stored = knowledge.best_config(each.as_task) if each.number is None else None
@@ -180,11 +181,11 @@ def _choice_of(model: Model, target: Target, journal: Journal | None) -> Variant
 
 
 def _first(task: Task, knowledge: Knowledge) -> list[Config]:
-    """Find the configuration that a task's search begins with: the best that is known, or a predicted one."""
+    """Find the first configuration of a task's search: the best known one, or a predicted one."""
     config = knowledge.best_config(task)
     try:
         config = config or next(predicted_configs(task), None)
-    except SpaceError:  # the search says so
+    except SpaceError:  # the search will report it
         return []
     if config is None or first_fault([config], task.space):
         return []

@@ -1,4 +1,4 @@
-"""`VariantChoice`: the choice of a model's variant, by records of the seconds of the whole model."""
+"""`VariantChoice`: the choice of a model's variant by records of whole models' seconds."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _KNOB = "variant"
 
 @dataclass(frozen=True, eq=False)
 class VariantChoice:
-    """The variants of a model. For records and the store it is a task, whose configurations they are.
+    """The variants of a model. For records and the store, it is a task with the variants as configurations.
 
-    Models of equal tasks share their records, whatever the names of the models are.
+    Models with equal tasks share their records, regardless of their names.
 
     Attributes:
         model: the name of the model.
@@ -70,7 +70,7 @@ class VariantChoice:
 
     @property
     def as_task(self) -> Task:
-        """The choice in the place of a task."""
+        """The choice in place of a task."""
         return cast("Task", self)
 
     def graph(self, number: int) -> Graph:
@@ -79,22 +79,22 @@ class VariantChoice:
 
     @property
     def number(self) -> int | None:
-        """The variant that was the fastest; None where none was timed."""
+        """The number of the fastest variant; None if none was timed."""
         found = best(self.records)
         return None if found is None else self.space.from_json(found.choices).index
 
     @property
     def seconds(self) -> dict[str, float]:
-        """The latest seconds of each variant that was timed, by its name."""
+        """The latest seconds of each timed variant by its name."""
         found = {self.space.from_json(each.choices).index: each.cost for each in latest(self.records)}
         return {name: found[number] for number, name in enumerate(self.variants) if number in found}
 
     def add(self, seconds: Mapping[int, float], winner: int) -> list[Record]:
-        """Add records of variants that ran in turns, that of the winner last, and return them.
+        """Add records of variants that ran in turns, the winner's last, and return them.
 
         Args:
-            seconds: those of a call of each variant, by its number.
-            winner: the variant that won. Records before its own have lost.
+            seconds: the seconds of a call of each variant, by its number.
+            winner: the variant that won. Records before its own lose.
         """
         now, task = time.time(), self.as_task
         made = [
@@ -102,7 +102,7 @@ class VariantChoice:
             for number, cost in seconds.items()
             if number != winner
         ]
-        later = math.nextafter(now, math.inf)  # what was measured before a winner has lost to it, whatever its seconds
+        later = math.nextafter(now, math.inf)  # all that precedes a winner's record loses to it, regardless of seconds
         result = Ok((seconds[winner],), 0.0, later)
         made.append(Record.of(task, self.space.get(winner), result, remeasured=True, in_model=True))
         self.records.extend(made)

@@ -1,6 +1,6 @@
 """Operators: templates and workloads as functions of arrays.
 
-Names are imported when they are first used: a call of a kernel that was kept needs few of the modules.
+Names are imported when they are first used, since a call of a kept kernel needs few of the modules.
 """
 
 from __future__ import annotations

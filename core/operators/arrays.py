@@ -1,4 +1,4 @@
-"""Arrays of NumPy and of other libraries, as operators take them and give them back."""
+"""Arrays of NumPy and of other libraries, as arguments and results of operators."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _BFLOAT16 = "bfloat16"
 
 
 class CopyWarning(UserWarning):
-    """An array is copied at each call, because it is not contiguous."""
+    """A warning that an array is copied at each call, because it is not contiguous."""
 
 
 def as_array(where: str, value: Any) -> Array:
-    """Return the value as a NumPy array of this machine's numbers, in the memory that it has.
+    """Return the value as a NumPy array of native numbers, in the same memory.
 
     Args:
         where: the place of the value, which begins messages.
@@ -32,7 +32,7 @@ def as_array(where: str, value: Any) -> Array:
     """
     array = value if isinstance(value, np.ndarray) else _from_other(where, value)
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):  # loads numpy.ma
-        raise ArgumentError(f"{where} is a masked array, and kernels know no masks; fill it: a.filled(0)")
+        raise ArgumentError(f"{where} is a masked array, and kernels ignore masks; fill it: a.filled(0)")
     if dtype_name(array.dtype) not in dtypes.BITS:
         wanted = {"M": "int64", "m": "int64", "f": "float64"}.get(array.dtype.kind, "float32")
         raise ArgumentError(
@@ -48,7 +48,7 @@ def as_array(where: str, value: Any) -> Array:
 
 @cache
 def dtype_name(dtype: np.dtype[Any]) -> str:
-    """Return the name of a dtype, which NumPy makes anew each time, in microseconds."""
+    """Return the name of a dtype from a cache, because NumPy takes microseconds to make it each time."""
     return str(dtype.name)
 
 
@@ -56,7 +56,7 @@ def as_output(where: str, value: Any) -> Array:
     """Return the value as a NumPy array that can be written to.
 
     Raises:
-        ArgumentError: as `as_array`, or it cannot be written to.
+        ArgumentError: as in `as_array`, or it cannot be written to.
     """
     array = as_array(where, value)
     if not array.flags.writeable and not isinstance(value, np.ndarray):
@@ -69,14 +69,14 @@ def as_output(where: str, value: Any) -> Array:
 
 
 def contiguous(array: Array) -> Array:
-    """Return the array itself where kernels can read it, or else a copy; an array without dimensions stays one."""
+    """Return the array itself if kernels can read it, or else a copy; an array without dimensions stays one."""
     return array if array.flags.c_contiguous and array.flags.aligned else np.array(array, order="C")
 
 
 def like(first: Any, output: Array) -> Any:
-    """Return the output as an array of the library that another array is from, in the memory that it has.
+    """Return the output as an array of the same library as another array, in the same memory.
 
-    It stays NumPy's if the library cannot make an array of it.
+    It remains NumPy's if that library cannot make an array of it.
     """
     if isinstance(first, np.ndarray):
         return output
@@ -86,7 +86,7 @@ def like(first: Any, output: Array) -> Any:
     namespace = getattr(first, "__array_namespace__", None)
     library: Any = sys.modules.get(type(first).__module__.partition(".")[0]) if namespace is None else namespace()
     if is_bfloat16 and hasattr(library, "asarray"):
-        return library.asarray(output)  # DLPack of NumPy cannot name the type
+        return library.asarray(output)  # NumPy's DLPack does not support the type
     return library.from_dlpack(output) if hasattr(library, "from_dlpack") else output
 
 
@@ -112,20 +112,20 @@ def _viewed(value: Any) -> Array:
     """Return the memory of another library's array as NumPy's."""
     is_bfloat16 = str(value.dtype).endswith(_BFLOAT16) if hasattr(value, "dtype") else False
     if is_bfloat16:
-        import ml_dtypes  # gives NumPy the type
+        import ml_dtypes  # registers the type with NumPy
 
         if (torch := _torch_of(value)) is not None:
             bits: Array = value.view(torch.int16).numpy()
             return bits.view(ml_dtypes.bfloat16)
-        return np.asarray(value)  # of JAX, whose numbers are those of ml_dtypes
+        return np.asarray(value)  # JAX's arrays, whose types come from ml_dtypes
     if _torch_of(value) is not None:
-        viewed: Array = value.numpy()  # in a tenth of the time of DLPack
+        viewed: Array = value.numpy()  # ten times faster than DLPack
         return viewed
     return np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
 
 
 def _torch_of(value: Any) -> Any:
-    """Return the module torch, where the value is a tensor of it; nothing is imported."""
+    """Return the module torch if the value is one of its tensors, without importing anything."""
     torch = sys.modules.get("torch")
     return torch if torch is not None and isinstance(value, torch.Tensor) else None
 

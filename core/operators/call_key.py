@@ -7,17 +7,16 @@ Inputs: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]
 
 
 class CallKey(NamedTuple):
-    """The identity of a kernel that another process can find: it is made without templates, plugins and LLVM.
+    """The identity of a kernel by which another process can find it, made without templates, plugins and LLVM.
 
     Attributes:
-        function: the name of a template or workload, or "path/to/file.py:name" with the whole path, and with the
-            fingerprint of the code after it where the function itself was given, or "package.module:name" with it;
-            empty for a function that no other process can find, and for a space that no text describes: then nothing
-            is kept.
-        given: the arguments that do not come from arrays, as JSON with sorted keys; empty where JSON cannot hold them:
-            then nothing is kept.
+        function: the name of a template or workload, or "path/to/file.py:name" with the whole path, or
+            "package.module:name", each followed by the fingerprint of the code if the function itself was given; empty
+            for a function that no other process can find, and for a space that no text describes: then nothing is kept.
+        given: the arguments that do not come from arrays, as JSON with sorted keys; empty if JSON cannot represent
+            them: then nothing is kept.
         inputs: the shape and dtype of each input.
-        target: the processor, without LLVM's name for this machine's: see `Target.key`.
+        target: the processor, without LLVM's name for this machine's processor: see `Target.key`.
         space: the text that describes the space generator of a workload.
         packed: the places of the inputs that are operands of `op.pack`.
     """
@@ -31,5 +30,5 @@ class CallKey(NamedTuple):
 
     @property
     def can_be_kept(self) -> bool:
-        """A flag of the keys under which other processes can find a kernel."""
+        """True if other processes can find a kernel under this key."""
         return bool(self.function and self.given)

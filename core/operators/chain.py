@@ -1,4 +1,4 @@
-"""`KernelChain`: the kernels of an operator by the kinds of its inputs, the first of them chained in machine code."""
+"""`KernelChain`: the kernels of an operator by the kinds of its inputs; the first ones form a chain in machine code."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pegbox.operators.packed import PackedOperand
 from pegbox.records.in_effect import in_effect
 
 _LONGEST = 8
-"""The kernels that a call may pass on its way, a few dozen nanoseconds each."""
+"""The largest length of a chain: a call takes a few dozen nanoseconds to pass each kernel."""
 
 _signature = attrgetter("__class__", "shape", "dtype")
 
 _changes = threading.Lock()
-"""Held while a chain changes, which takes microseconds."""
+"""The lock held while a chain changes, which takes microseconds."""
 
 
 def _after_fork() -> None:
     global _changes
-    _changes = threading.Lock()  # a thread that is not in this process may have held it
+    _changes = threading.Lock()  # a thread of the parent process may have held it at the fork
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -38,12 +38,12 @@ Entry: TypeAlias = tuple[Implementation, tuple[int, ...]]
 class KernelChain:
     """The kernels that calls of an operator find by the kinds of their inputs.
 
-    Calls begin with a chain of kernels in machine code: each hands the calls that are not its own on to the next, and
-    the last one to the operator, which looks the others up here.
+    Calls begin with a chain of kernels in machine code: each passes other calls to the next, and the last one to the
+    operator, which looks up the remaining kernels here.
 
     Args:
-        otherwise: the operator's function for the calls that no kernel of the chain takes.
-        call_by: lets calls begin with another function.
+        otherwise: the operator's function for calls that no kernel of the chain takes.
+        call_by: a function that makes calls begin with another function.
     """
 
     def __init__(self, otherwise: Callable[..., Any], call_by: Callable[[Callable[..., Any]], None]) -> None:
@@ -61,7 +61,7 @@ class KernelChain:
             return None
 
     def keep(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
-        """Let later calls find a kernel, in place of the one that they found before."""
+        """Let later calls find a kernel, in place of the earlier one."""
         from pegbox.expr import dtypes
 
         key = tuple(
@@ -74,12 +74,12 @@ class KernelChain:
             replaced = self._entries.get(key)
             self._entries[key] = found, packed
             if len(self.linked) == _LONGEST or (replaced is not None and replaced[0] in self.linked):
-                self._first, self.linked = self._otherwise, ()  # calls link the others again
+                self._first, self.linked = self._otherwise, ()  # calls will link the others again
             if not packed:
                 self._link(found)
 
     def link(self, found: Implementation) -> None:
-        """Let the next call begin with a kernel that was found, if there is room and none has replaced it meanwhile."""
+        """Let the next call begin with a found kernel, if there is room and none has replaced it meanwhile."""
         if len(self.linked) < _LONGEST:
             with _changes:
                 if len(self.linked) < _LONGEST and any(found is kept for kept, _ in self._entries.values()):

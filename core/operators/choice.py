@@ -23,26 +23,26 @@ _T = TypeVar("_T")
 _Array: TypeAlias = np.ndarray[Any, Any]
 
 _ROUNDS = 5
-"""The turns in which kernels are timed, one after the other in each."""
+"""The number of turns; in each, kernels are timed one after the other."""
 _TURN = 2_000_000
-"""The nanoseconds of one kernel's turn, more or less."""
+"""The approximate nanoseconds of one kernel's turn."""
 
 
 def predicted(
     members: Sequence[tuple[Task, Packers]], *, first_use: int, inputs: Sequence[np.ndarray[Any, Any]]
 ) -> Implementation:
-    """Return the kernel that experience predicts to be the fastest, of those that can be compiled.
+    """Return the kernel that experience predicts to be the fastest, among those that can be compiled.
 
-    Experience does not compare implementations: of several, the kernels that it predicts for each are timed.
+    Experience does not compare implementations: if there are several, the predicted kernels of each are timed.
 
     Args:
         members: the task, or those of several implementations, with the functions that pack their inputs.
-        first_use: the number of predicted kernels of a task that are timed, where it is more than one. Kernels with
-            packed inputs are timed only against those of other implementations.
-        inputs: arrays to time them with, none of them packed.
+        first_use: the number of a task's predicted kernels to time, if it is more than one. Kernels with packed inputs
+            are timed only against those of other implementations.
+        inputs: unpacked arrays to time them with.
 
     Raises:
-        CompileError: none can be compiled.
+        CompileError: no kernel can be compiled.
         RecordError: the file of the model is damaged.
     """
     found: list[Implementation] = []
@@ -60,7 +60,7 @@ def predicted(
 
 
 def _fastest(found: Sequence[Implementation], inputs: Sequence[np.ndarray[Any, Any]]) -> int:
-    """Time implementations in turns, each with the inputs as it takes them."""
+    """Time implementations in turns, each with inputs in its own form."""
     packed = [
         [each.packers[place](array) if place in each.packers else array for place, array in enumerate(inputs)]
         for each in found
@@ -76,14 +76,14 @@ def tuned(task: Task, config: Config, packers: Packers) -> Implementation:
 
 
 def compiled_stored(task: Task, config: Config, *, timeout: float = COMPILE_SECONDS) -> Kernel | None:
-    """Compile a configuration of a store; None, with a `RecordWarning`, where the template allows it no more."""
+    """Compile a configuration of a store; None, with a `RecordWarning`, if the template no longer allows it."""
     from pegbox.codegen import build  # LLVM is loaded when first needed
 
     return made_of_stored(task, config, lambda: build(task.lower(config), timeout=timeout))
 
 
 def made_of_stored(task: Task, config: Config, make: Callable[[], _T]) -> _T | None:
-    """Make something of a configuration of a store; None, with a `RecordWarning`, where it is refused now."""
+    """Apply a function to a configuration of a store; None, with a `RecordWarning`, if it is now refused."""
     try:
         return make()
     except REFUSED as error:
@@ -99,7 +99,7 @@ def fastest(
     flush: Callable[[], object] | None = None,
     fresh: Sequence[Collection[str]] = (),
 ) -> int:
-    """Time kernels as `times_in_turns` does, and return the number of the one with the least time."""
+    """Time kernels as `times_in_turns` does, and return the number of the fastest one."""
     return int(np.argmin(times_in_turns(kernels, inputs, flush=flush, fresh=fresh)))
 
 
@@ -110,11 +110,11 @@ def times_in_turns(
     flush: Callable[[], object] | None = None,
     fresh: Sequence[Collection[str]] = (),
 ) -> list[float]:
-    """Time kernels in turns, each on its inputs: the least nanoseconds of a call of each.
+    """Time kernels in turns, each on its inputs; return the least nanoseconds of a call of each.
 
     Args:
-        flush: is called before each turn, which is then a single call.
-        fresh: for each kernel the names of inputs that are written before each turn, after the flush.
+        flush: a function that is called before each turn, which is then a single call.
+        fresh: for each kernel, the names of inputs to write before each turn, after the flush.
     """
     arrays = []
     for kernel, own in zip(kernels, inputs, strict=True):

@@ -28,7 +28,7 @@ from pegbox.task.template import Template, takes_config
 from pegbox.task.workload import GeneratedTemplate, Workload, generated_template, template_of
 
 _DTYPE = "dtype"
-"""The argument of templates and workloads that is the type of their inputs."""
+"""The name of the argument of templates and workloads for the type of their inputs."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class OperatorFunction:
     """A template with the arguments that do not come from arrays.
 
     Args:
-        template: the template; of a workload, the one that a space generator makes.
-        given: the arguments that are fixed.
-        target: the processor that kernels are compiled for.
+        template: the template; for a workload, the one that a space generator makes.
+        given: the fixed arguments.
+        target: the processor to compile kernels for.
 
     Raises:
-        ArgumentError: the template has no argument of a given name, or needs one that no shape gives.
+        ArgumentError: the template lacks an argument with a given name, or needs one that no shape determines.
     """
 
     def __init__(self, template: Template, given: Mapping[str, Any], target: Target) -> None:
@@ -77,24 +77,27 @@ class OperatorFunction:
     def place(self) -> str:
         """The name by which other processes find the function: its file or module, its name, and its code.
 
-        The registered name of pegbox's own. Empty where it is in no file, or not at its top.
+        For pegbox's own functions, it is the registered name. It is empty if the function is not at the top level of a
+        file.
         """
         named = self.template.workload if isinstance(self.template, GeneratedTemplate) else self.template
         definition = Definition.of(named.function)
         if definition.module.partition(".")[0] == "pegbox":
             return named.name
-        if not os.path.isfile(definition.path):  # of a notebook
+        if not os.path.isfile(definition.path):  # a notebook's cell has no file
             return ""
         home = os.path.realpath(definition.path) if definition.file else definition.module
         name = getattr(named.function, "__qualname__", "<")
-        code = code_fingerprint(named.function)  # of functions of one name, such as those that a loop defines
+        code = code_fingerprint(
+            named.function
+        )  # distinguishes functions with one name, such as those defined in a loop
         return f"{home}:{name}:{code}" if code and name.isidentifier() else ""
 
     def task(self, inputs: Inputs) -> Task:
         """Return the task for inputs of these shapes and dtypes.
 
         Raises:
-            ArgumentError: they fit no sizes, or are of other dtypes than the function's.
+            ArgumentError: the inputs fit no sizes, or their dtypes are not the function's.
         """
         if not inputs:
             raise ArgumentError(f"{self.name}() was given nothing; it takes {self._solver('float32').expected}")
@@ -141,7 +144,7 @@ class OperatorFunction:
     def packed(self, plain: Task, places: Sequence[int]) -> tuple[Task, Packers]:
         """Return the task for inputs of which some are packed ahead, and the functions that pack these.
 
-        Inputs that the function's kernels do not take packed have none.
+        There is no such function for inputs that the kernels do not take packed.
         """
         task, forms = plain, dict[int, PackedForm]()
         names = [spec.name for spec in plain.arguments() if not spec.is_output]
@@ -151,7 +154,7 @@ class OperatorFunction:
             try:
                 given = {**task.kwargs, **form.given}
                 task = Task(form.template, (), given, self.target, accuracy=task.given_accuracy)
-            except TemplateError:  # the computation reads this input in a way that no layout serves
+            except TemplateError:  # no layout suits the computation's reads of this input
                 continue
             forms[place] = form
 
@@ -162,7 +165,7 @@ class OperatorFunction:
         return task, {place: packer(form) for place, form in forms.items()}
 
     def _generated(self, arguments: Mapping[str, Any], shapes: Sequence[Shape]) -> Task:
-        """Return the task of a workload that computes from inputs of these shapes; its kernels may take them packed."""
+        """Return the task of a workload for inputs of these shapes; its kernels may take them packed."""
         assert isinstance(self.template, GeneratedTemplate)
         task = Task(self.template, (), arguments, self.target)
         if [each.shape for each in _placeholders(task.tensors)] == shapes:
@@ -176,7 +179,7 @@ class OperatorFunction:
         return _DTYPE in self.template.signature.parameters and _DTYPE not in self.given
 
     def _fixed(self, dtype: str) -> dict[str, Any]:
-        """Return the arguments that shapes do not give."""
+        """Return the arguments that shapes do not determine."""
         return {**({_DTYPE: dtype} if self._takes_dtype else {}), **self.given}
 
     def _solver(self, dtype: str) -> SizeSolver:
@@ -189,7 +192,7 @@ class OperatorFunction:
 
     @cached_property
     def _packing(self) -> str:
-        """The remedy for arrays that are not packed, where the arguments ask for packed ones; empty otherwise."""
+        """The remedy if arrays are not packed, but the arguments ask for packed ones; empty otherwise."""
         if (found := self.template.unpacked(self.given)) is None:
             return ""
         name, usual = found
@@ -203,20 +206,20 @@ class OperatorFunction:
         ]
 
     def _run(self, arguments: Mapping[str, Any]) -> Task | Sequence[Tensor]:
-        """Return the function at some arguments: a task of a template; of a workload the tensors, without its space."""
+        """Apply the function to arguments: return a template's task, or a workload's tensors without a space."""
         if isinstance(self.template, GeneratedTemplate):
             return self.template.workload.tensors(**arguments)
         return Task(self.template, (), arguments, self.target)
 
 
 def function_of(name: object, space: object, given: Mapping[str, Any], target: Target) -> OperatorFunction:
-    """Return the function that a name, or what else `pegbox.operator` takes, means.
+    """Return the function for a name, or for another argument of `pegbox.operator`.
 
-    A name that both a template and a workload have is the template's.
+    A name that both a template and a workload have means the template.
 
     Raises:
         UnknownName, PluginError, TemplateError: there is no such template or workload.
-        ArgumentError: it has no argument of a given name, or the space generator no such option.
+        ArgumentError: it lacks an argument with a given name, or the space generator lacks an option.
     """
     found = name
     if isinstance(name, str) and "@" not in name:
@@ -235,7 +238,7 @@ def function_of(name: object, space: object, given: Mapping[str, Any], target: T
 
 
 def _is_template(found: object) -> bool:
-    """Decide if an object is a template function; what is neither is refused as a workload."""
+    """Decide if an object is a template function; anything but a template or workload is refused as a workload."""
     return callable(found) and takes_config(found)
 
 

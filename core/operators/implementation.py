@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Origin: TypeAlias = Literal["tuned", "predicted, not tuned", "kept"]
 
 Packers: TypeAlias = Mapping[int, Callable[[Array], Array]]
-"""The functions that pack inputs, by the places of these."""
+"""The functions that pack inputs, by the inputs' places."""
 
 
 class Implementation:
@@ -29,9 +29,9 @@ class Implementation:
         kernel: the function in machine code.
         origin: "tuned" (the best of measurements), "predicted, not tuned" (by experience), or "kept" (the code that an
             earlier process compiled).
-        task, config: the kernel's sources. A kernel that was kept has no config, and a task only where it takes packed
-            inputs: otherwise its template was not run.
-        packers: those of the inputs that it takes packed.
+        task, config: the kernel's sources. A kept kernel has no config, and a task only if it takes packed inputs:
+            otherwise its template was not run.
+        packers: the functions for the inputs that it takes packed.
     """
 
     def __init__(
@@ -55,16 +55,16 @@ class Implementation:
 
     @cached_property
     def make_outputs(self) -> Callable[[], Any]:
-        """A function that allocates the result, or a tuple of results where there are several."""
+        """A function that allocates the result, or a tuple of several results."""
         makers = [array_maker(spec.shape, _numpy_dtype(spec)) for spec in self.outputs]
         return makers[0] if len(makers) == 1 else lambda: tuple(make() for make in makers)
 
 
 def computed(found: Implementation, inputs: Sequence[Array], out: Any) -> Any:
-    """Compute from the inputs into `out`, an array or a tuple of arrays, or without it into new ones; return them.
+    """Compute from the inputs into `out`, an array or a tuple of arrays, or else into new ones; return them.
 
     Raises:
-        ArgumentError: the arrays are not what the kernel was built for.
+        ArgumentError: the kernel was built for other arrays.
     """
     made = found.make_outputs() if out is None else out
     found.kernel(*inputs, out=made)
@@ -78,7 +78,7 @@ def input_of(found: Implementation, place: int, operand: PackedOperand) -> Array
 
 
 def allocated(spec: ArgSpec) -> Array:
-    """Return a new array for an argument, whose values are not set."""
+    """Return a new uninitialized array for an argument."""
     return array_maker(spec.shape, _numpy_dtype(spec))()
 
 

@@ -1,7 +1,7 @@
 """Kept kernels: compiled code of earlier processes, found by the shapes of a call.
 
-A kernel is used as long as nothing has changed that it was made of: pegbox and its compiler, the files of the template,
-the processor, and the best configuration of its task. Neither templates nor LLVM are imported to find one.
+A kernel is used as long as its sources have not changed: pegbox and its compiler, the files of the template, the
+processor, and the best configuration of its task. Finding a kernel imports neither templates nor LLVM.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 _ROOMS = "codegen compute expr graph loops operators schedule space task te templates tir plugins.sketch"
 _PACKAGES = tuple(f"pegbox.{room}" for room in _ROOMS.split())
-"""The packages, and a module, whose code decides the code of a kernel, once its configuration is chosen."""
+"""The packages, and a module, whose code determines a kernel's code once its configuration is chosen."""
 _File = list[str]
-"""The path of a source file, and the hash of its content: in reproducible images all times of change are the same."""
+"""The path of a source file, and the hash of its content, since reproducible images have equal times of change."""
 
 
 def kept_kernel(key: CallKey) -> Kernel | None:
-    """Load the kernel that an earlier process kept under a key; None where there is none, or it is stale."""
+    """Load the kernel that an earlier process kept under a key; None if there is none, or it is stale."""
     kept = kept_program(key)
     if kept is None:
         return None
@@ -50,7 +50,7 @@ def kept_kernel(key: CallKey) -> Kernel | None:
 
     try:
         return load(kept.program)
-    except PegboxError:  # it is compiled again, or the error is that of the compiler
+    except PegboxError:  # it is compiled again, which repeats any error of the compiler
         return None
 
 
@@ -62,7 +62,7 @@ class KeptProgram(NamedTuple):
 
 
 def kept_program(key: CallKey, store: TuningStore | None = None) -> KeptProgram | None:
-    """Find the code that an earlier process kept under a key; None where there is none, or it is stale.
+    """Find the code that an earlier process kept under a key; None if there is none, or it is stale.
 
     Args:
         store: another store than the user's.
@@ -82,7 +82,7 @@ def kept_program(key: CallKey, store: TuningStore | None = None) -> KeptProgram 
 
 
 def kept_config(key: CallKey, task: Task) -> Config | None:
-    """Find the configuration of the kernel that is kept under a key; None where there is none, or it does not fit."""
+    """Find the configuration of the kernel that is kept under a key; None if there is none, or it does not fit."""
     found = _found(key)
     try:
         return None if found is None else task.space.from_json(ast.literal_eval(found.described)["config"])
@@ -93,7 +93,7 @@ def kept_config(key: CallKey, task: Task) -> Config | None:
 def keep_kernel(key: CallKey, implementation: Implementation) -> None:
     """Keep the kernel of an implementation under a key, for later processes.
 
-    Code that calls functions of C or Python is not kept, and neither are the kernels of the records in effect.
+    Code that calls functions of C or Python is not kept, nor are kernels from the records in effect.
     """
     task, config = implementation.task, implementation.config
     if task is not None and config is not None:
@@ -113,7 +113,7 @@ def keep_program(
     """Keep the code of a configuration under a key, as `keep_kernel` does.
 
     Args:
-        tuned: the configuration is the best that was measured.
+        tuned: True if the configuration is the best measured one.
         store: another store than the user's.
     """
     store = _store_for(key, store)
@@ -133,12 +133,14 @@ def keep_program(
             return not tuned
         try:
             record = Record.from_line(line)
-        except RecordError:  # damaged: the store finds no record either
+        except RecordError:  # damaged: the store would not find the record either
             return not tuned
         return plain(config.to_json()) == plain(record.config) or differ(record.code, task.code)
 
     sources = {"files": files, "config": plain(config.to_json())}
-    described = repr({"program": description_of(compiled), **sources})  # read without `json`, which is slow to import
+    described = repr(
+        {"program": description_of(compiled), **sources}
+    )  # a form to read without `json`, which is slow to import
     name = store.key_of(task, processor_of(describe_host()))
     store.kernels.keep(_row_key(key), name, KeptCode(described, compiled.object_code), fits=fits)
 
@@ -149,12 +151,12 @@ def _found(key: CallKey, store: TuningStore | None = None) -> KeptCode | None:
 
 
 def _store_for(key: CallKey, store: TuningStore | None) -> TuningStore | None:
-    """Return the store for a kernel; None where none is to be kept or found."""
+    """Return the store for a kernel; None if no kernel may be kept or found."""
     if not key.can_be_kept or in_effect.get() is not None:
         return None
     if store is not None:
         return store
-    from pegbox.store.store import user_store  # the first call imports SQLite, not the import of operators
+    from pegbox.store.store import user_store  # imported here so that only the first call loads SQLite
 
     return user_store()
 
@@ -168,7 +170,7 @@ def _row_key(key: CallKey) -> str:
 
 @cache
 def _versions() -> tuple[str, ...]:
-    """Identify the software that makes kernels, as far as that goes without importing it."""
+    """Identify the software that makes kernels, without importing it."""
     python = sys.implementation.cache_tag or sys.version
     return python, np.__version__, pegbox.__version__, _state_of_pegbox(), _state_of_llvmlite()
 
@@ -176,7 +178,7 @@ def _versions() -> tuple[str, ...]:
 def _state_of_pegbox() -> str:
     """Compute a fingerprint of the sources of pegbox: their names, sizes and times of change.
 
-    To hash their content takes seven times as long, nearly the time of the rest of a first call.
+    Hashing their content takes seven times as long, nearly as long as the rest of a first call.
     """
     lines: list[str] = []
     for package in _PACKAGES:
@@ -194,13 +196,13 @@ def _state_of_pegbox() -> str:
                             lines.append(f"{entry.path} {info.st_size} {info.st_mtime_ns}")
                         elif entry.name != "__pycache__" and entry.is_dir():
                             pending.append(entry.path)
-            except OSError:  # an archive, whose time of change counts
+            except OSError:  # in an archive, whose modification time counts
                 pass
     return str(sha256("\n".join(sorted(lines)).encode()).hexdigest())
 
 
 def _state_of_llvmlite() -> str:
-    """Identify the installed llvmlite; empty where there is none."""
+    """Identify the installed llvmlite; empty if there is none."""
     spec = find_spec("llvmlite")
     folder = os.path.dirname((spec and spec.origin) or "")
     try:
@@ -211,13 +213,13 @@ def _state_of_llvmlite() -> str:
 
 
 def _described(paths: list[str]) -> list[_File] | None:
-    """Describe source files; None where one has changed since this process began, which may have read it before."""
+    """Describe source files; None if one has changed since this process began, which may have read it before."""
     began = _process_began()
     files: list[_File] = []
     for path in paths:
         try:
             info = os.stat(path)
-            if max(info.st_mtime, info.st_ctime) > began:  # an older file may have taken its place
+            if max(info.st_mtime, info.st_ctime) > began:  # ctime, too, because an older file may have replaced it
                 return None
             files.append([path, _hash(path)])
         except OSError:
@@ -226,7 +228,7 @@ def _described(paths: list[str]) -> list[_File] | None:
 
 
 def _process_began() -> float:
-    """Return the time at which this process began; 0 where the system does not say."""
+    """Return the time at which this process began; 0 if the system does not tell."""
     try:
         with open("/proc/self/stat", "rb") as file:
             ticks = int(file.read().rpartition(b")")[2].split()[19])

@@ -1,4 +1,4 @@
-"""`KernelLibrary`: the kernels of an operator, and the places where it looks for those that it lacks."""
+"""`KernelLibrary`: the kernels of an operator, and the search for missing ones."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ StoreLike: TypeAlias = "TuningStore | Literal['user'] | None"
 _Implementations: TypeAlias = dict[tuple[Inputs, tuple[int, ...]], Implementation]
 
 _first_calls = threading.RLock()
-"""Held while a kernel is found or compiled: other threads that need the same one wait for it."""
+"""The lock held while a kernel is found or compiled: other threads that need the same one wait."""
 
 
 def _after_fork() -> None:
     global _first_calls
-    _first_calls = threading.RLock()  # a thread that is not in this process may have held it
+    _first_calls = threading.RLock()  # a thread of the parent process may have held it at the fork
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -46,12 +46,12 @@ os.register_at_fork(after_in_child=_after_fork)
 class KernelLibrary:
     """The kernels of an operator by the inputs of its calls.
 
-    A missing kernel is the one of the best record in effect, or one that an earlier process kept, or it is compiled:
-        for the best configuration that the store knows, or the one that experience predicts to be the fastest.
+    A missing kernel comes from the best record in effect, or from an earlier process, or it is compiled for the best
+    configuration in the store, or for the one that experience predicts to be the fastest.
 
     Args:
         name, given, target, space, first_use, store, implementations, accuracy: as for `operator`.
-        chain: the kernels that calls find by themselves.
+        chain: the kernels that calls find without this library.
     """
 
     def __init__(
@@ -93,10 +93,10 @@ class KernelLibrary:
         return found
 
     def use(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
-        """Let later calls use a kernel in place of what they used, here and in other processes."""
+        """Let later calls use a kernel in place of the earlier one, here and in other processes."""
         self._keep(self.known, inputs, packed, found)
         for known in list(self._of_history.values()):
-            known.pop((inputs, packed), None)  # these have no record of it, or find it again
+            known.pop((inputs, packed), None)  # they have no record of it, or find it again
         self._keep_for_others(inputs, packed, found)
 
     def task(self, inputs: Inputs, packed: tuple[int, ...]) -> CallTask:
@@ -104,7 +104,7 @@ class KernelLibrary:
         return self.function.call_task(inputs, packed, self.implementations, self.accuracy)
 
     def stored(self, task: Tasks, store: StoreLike) -> Config | None:
-        """Find the best configuration that a store knows."""
+        """Find the best configuration in a store."""
         held = held_store(store)
         return None if held is None else held.best_config(task)
 
@@ -131,7 +131,7 @@ class KernelLibrary:
 
     @cached_property
     def function(self) -> OperatorFunction:
-        """The template or workload, imported now.
+        """The template or workload, imported on demand.
 
         Raises:
             UnknownName, PluginError, TemplateError: there is none.
@@ -142,13 +142,13 @@ class KernelLibrary:
 
     @cached_property
     def _place(self) -> str:
-        """The name by which other processes find the function; empty where they cannot."""
+        """The name by which other processes find the function; empty if they cannot."""
         name = self._name
         if isinstance(name, str):
             path, colon, attribute = name.rpartition(".py:")
             if colon:
                 return f"{os.path.realpath(os.path.expanduser(path + '.py'))}:{attribute}"
-            # A name of this process's own means nothing to others. Nothing is registered where no registry is loaded.
+            # A name registered in this process means nothing to others. Without a loaded registry, none is registered.
             registry: Any = sys.modules.get("pegbox.hooks.registry")
             if registry is None or not any(registry.is_local(kind, name) for kind in ("template", "workload")):
                 return name
@@ -157,11 +157,13 @@ class KernelLibrary:
     def _keep(self, known: _Implementations, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
         """Let later calls of this process find a kernel."""
         known[inputs, packed] = found
-        if known is self.known and not found.kernel.calls_python:  # an error of theirs must not let it run again
+        if (
+            known is self.known and not found.kernel.calls_python
+        ):  # a Python function's error must not make it run again
             self._chain.keep(inputs, packed, found)
 
     def _keep_for_others(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
-        """Let later processes find a kernel, where they can make the key of the call."""
+        """Let later processes find a kernel, if they can make the key of the call."""
         if self.store == "user":
             config = found.config if found.origin == "tuned" else None
             keep_kernel(self.call_key(inputs, packed, config), found)
@@ -169,7 +171,7 @@ class KernelLibrary:
     def _new(
         self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array], history: History | None
     ) -> Implementation:
-        """Make an implementation of the best record in effect, or of a kept kernel, or compile one."""
+        """Make an implementation from the best record in effect, or from a kept kernel, or compile one."""
         if history is not None and (best := self._best_recorded(inputs, packed, history)) is not None:
             return best
         if history is not None and (known := self.known.get((inputs, packed))) is not None:
@@ -194,7 +196,7 @@ class KernelLibrary:
         return tuned(task, config, packers)
 
     def _compiled(self, inputs: Inputs, packed: tuple[int, ...], plain: Sequence[Array]) -> Implementation:
-        """Compile the best configuration that the store knows, or else the one that experience predicts."""
+        """Compile the best configuration in the store, or else the one that experience predicts."""
         from pegbox.operators.choice import compiled_stored, predicted
 
         called = self.task(inputs, packed)
@@ -213,7 +215,7 @@ class KernelLibrary:
 
 
 def _json_of(given: Mapping[str, Any]) -> str:
-    """Write arguments as JSON with sorted keys; empty where JSON cannot hold them."""
+    """Write arguments as JSON with sorted keys; empty if JSON cannot represent them."""
     import json  # slow to import
 
     try:
@@ -238,7 +240,7 @@ def _checked_names(given: str | Sequence[str]) -> str | tuple[str, ...]:
 
 
 def held_store(store: object) -> TuningStore | None:
-    """Return the store that an argument means. Raises `ArgumentError` for something else."""
+    """Return the store that an argument means. Raises `ArgumentError` for anything else."""
     from pegbox.store import user_store
 
     checked = _checked_store(store)

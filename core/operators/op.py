@@ -1,7 +1,7 @@
 """`Operator`: a template or a workload as a function of arrays.
 
-A program that calls what an earlier one compiled waits for this module alone: templates, plugins, schedules and LLVM
-are imported where a call needs them.
+A program that calls an earlier program's kernels loads only this module: a call imports templates, plugins, schedules
+and LLVM when it needs them.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from pegbox.search.loop.trial import Trial
 
 _NAMED = 8
-"""The arguments that have their names for messages ready."""
+"""The number of arguments whose names for messages are ready."""
 
 
 class Operator(OwnCall):
-    """A function of arrays: `op(a, b)` computes with the best kernel that is known for arrays of these shapes.
+    """A function of arrays: `op(a, b)` computes with the best known kernel for arrays of these shapes.
 
-    Where nothing was tuned for them, that is the kernel that experience predicts to be the fastest. Several threads may
-    call one operator at once. `print(op)` shows the shapes that it has kernels for.
+    Without tuning, that is the kernel that experience predicts to be the fastest. Several threads may call one operator
+    at once. `print(op)` shows the shapes for which it has kernels.
 
     Attributes:
         name: the name of the template or workload, or the function itself.
         given: its arguments that do not come from arrays.
-        target: the processor that kernels are compiled for.
+        target: the processor to compile kernels for.
     """
 
     if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class Operator(OwnCall):
             Args:
                 arrays: NumPy arrays, those of other libraries with DLPack (torch, JAX) in this processor's memory, or
                     operands of `pack`.
-                out: an array for the result, or a tuple of them where there are several; it is returned. Without it,
-                    the results are allocated, as arrays of the first input's library.
+                out: an array for the result, or a tuple of arrays for several results; it is returned. Without it, the
+                    results are allocated, as arrays of the first input's library.
 
             Raises:
                 ArgumentError: the arrays fit no sizes, are not arrays, or share memory with `out`.
@@ -122,18 +122,18 @@ class Operator(OwnCall):
         return _unpickled, (self.name, self.given, self.target, options)
 
     def implementation(self, *arrays: Any) -> Implementation:
-        """Return the kernel for arrays like these, compiled where it is new, and its origin.
+        """Return the kernel for arrays like these, compiled if it is new, and its origin.
 
         Raises:
-            ArgumentError, CompileError: as a call.
+            ArgumentError, CompileError: as for a call.
         """
         given = [self._operand(number, each) for number, each in enumerate(arrays)]
         return self._library.find(*_described(given))
 
     def pack(self, array: Any) -> PackedOperand:
-        """Return an operand that stays the same over many calls, to be given to them in place of the array.
+        """Pack an array that stays the same over many calls; return an operand to pass in its place.
 
-        Kernels read it in the layout in which it is packed once. Where the template has none for an input, they get
+        It is packed once, in the layout that kernels read. If the template has no packed form of an input, kernels get
         the array as it is.
 
         Raises:
@@ -152,18 +152,18 @@ class Operator(OwnCall):
         """Search for the best kernel for arrays like these, or for several shapes; later calls use it at once.
 
         Args:
-            arrays: inputs as a call takes them, operands of `pack` among them: these are tuned packed.
-            shapes: in place of arrays: a list with the inputs' shapes of each call that matters, `[((64, 512), (512,
-                512))]`; of a function of one input, its shape alone will do.
+            arrays: inputs as for a call, including operands of `pack`, which are tuned in packed form.
+            shapes: in place of arrays, a list with the inputs' shapes for each call that matters, `[((64, 512), (512,
+                512))]`; for a function of one input, its shape alone is enough.
             dtype: the type of inputs of these shapes.
             options: those of `pegbox.tune`, such as `trials=64`, `budget="10m"`, `tuner=`, `records=`, `callbacks=`.
-                With shapes, trials and budget are those of all together.
+                With shapes, trials and budget are totals.
 
-        The configuration that calls use now is the first trial and is measured again at the end with the fastest, so
-        that calls get no slower, by those times. `first=` gives other configurations.
+        The configuration that calls now use is the first trial and is measured again at the end with the fastest, so
+        that calls do not get slower, by those times. `first=` adds other configurations.
 
         Returns:
-            The `TuneResult` of `pegbox.tune`; with shapes, the best trial of each, None where nothing ran.
+            The `TuneResult` of `pegbox.tune`; with shapes, the best trial of each, None if nothing ran.
 
         Raises:
             ArgumentError: the arrays fit no sizes, or an option is outside its domain.
@@ -179,7 +179,7 @@ class Operator(OwnCall):
         return tune_call(self._library, *_described(given), options)
 
     def _dispatch(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
-        """Look a kernel up by the kinds of its inputs, and let later calls begin with it."""
+        """Look up a kernel by the kinds of its inputs, and let later calls begin with it."""
         if named:
             given, label = ", ".join(f"{name}=" for name in named), self._library.label
             raise ArgumentError(
@@ -196,7 +196,7 @@ class Operator(OwnCall):
                 inputs = list(arrays)
             try:
                 return computed(found, inputs, out)
-            except ArgumentError:  # before the kernel ran; it is explained from here
+            except ArgumentError:  # raised before the kernel ran; explain it from here
                 pass
         return self._called(arrays, out)
 
@@ -224,11 +224,11 @@ class Operator(OwnCall):
 
     @cached_property
     def _places(self) -> tuple[str, ...]:
-        """The first arguments, as messages name them: to write that at each call would take longer than the rest."""
+        """The first arguments' names for messages: writing them at each call would take longer than the rest."""
         return tuple(f"{self._library.label}: argument {number}" for number in range(_NAMED))
 
     def _ready(self, found: Implementation, given: Sequence[Array | PackedOperand]) -> list[Array]:
-        """Return the arrays that a kernel takes: packed, or contiguous."""
+        """Return the arrays to pass to a kernel: packed, or contiguous."""
         return [
             input_of(found, number, each) if isinstance(each, PackedOperand) else self._contiguous(number, each)
             for number, each in enumerate(given)
@@ -266,27 +266,27 @@ def operator(
     """Make a function of arrays from a template or a workload; nothing is imported or compiled before it is called.
 
     Args:
-        name: the name of a template or workload, "file.py:name", or the function itself. A name that both have is the
-            template's.
-        target: where kernels run; by default that of the `with pegbox.Target(...):` block around, or this machine.
+        name: the name of a template or workload, "file.py:name", or the function itself. A name that both have means
+            the template.
+        target: where kernels run; by default the target of the surrounding `with pegbox.Target(...):` block, or this
+            machine.
         space: the space generator for a workload.
         strict: refuse arrays that would have to be copied at each call.
-        first_use: the number of predicted kernels among which the first call of a shape that was not tuned chooses, by
-            timing them.
-        store: the store of this user, which knows the best of earlier searches and the kernels of earlier processes; or
+        first_use: the number of predicted kernels that the first call of an untuned shape times to choose one.
+        store: the store of this user, with the best of earlier searches and the kernels of earlier processes; or
             another `pegbox.store.TuningStore`, without kernels; or None.
-        implementations: the names of implementations of the operator, such as ["conv2d", "sketch"], among which calls
-            use the fastest known, or "all" that fit a call; none for the template or workload itself. For a shape that
-            was not tuned, the first call times the predicted kernel of each.
-        accuracy: the largest error of an element, relative to the largest magnitude of its output, that searches and
-            their records may have; None for the default of tasks.
-        given: arguments of the template or workload: those that shapes do not determine, such as `padding=1`.
+        implementations: the names of implementations of the operator, such as ["conv2d", "sketch"], of which calls use
+            the fastest known, or "all" that fit a call; empty for the template or workload itself. For an untuned
+            shape, the first call times the predicted kernel of each.
+        accuracy: the largest error of an element, relative to the largest magnitude of its output, for searches and
+            their records; None for the default of tasks.
+        given: arguments of the template or workload that shapes do not determine, such as `padding=1`.
 
     Raises:
-        ArgumentError: an option outside its domain.
-        TargetError: a malformed target.
-        TemplateError: an object that is neither a template nor a workload. A name that is neither is refused by the
-            first call.
+        ArgumentError: an option is outside its domain.
+        TargetError: the target is malformed.
+        TemplateError: the object is neither a template nor a workload. A name that is neither is refused by the first
+            call.
     """
     return Operator(
         name,
@@ -324,7 +324,7 @@ def _described(given: Sequence[Array | PackedOperand]) -> tuple[Inputs, tuple[in
 
 
 def _first_array(arrays: Sequence[Any]) -> Any:
-    """Return the first input, of an operand that is packed the array that it was made of."""
+    """Return the first input; for a packed operand, its original array."""
     first = arrays[0]
     return first.original if isinstance(first, PackedOperand) else first
 

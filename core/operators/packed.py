@@ -1,4 +1,4 @@
-"""`PackedOperand`: an operand that is packed once, and then given to calls in place of its array."""
+"""`PackedOperand`: an operand that is packed once, and then passed to calls in place of its array."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class PackedOperand:
-    """An operand in the layouts that kernels read, and the array that it was made of.
+    """An operand in the layouts that kernels read, with its original array.
 
-    The layout depends on the shapes of the call, so it is packed at the first call of each shape; later ones find it.
+    The layout depends on the shapes of the call, so it is packed at the first call of each shape; later calls find it.
     The array must not change meanwhile.
 
     Attributes:
         original: the array.
         operator: the text of the operator that made it.
-        dtype: that of the array, as text, so that no array has it.
+        dtype: the array's dtype as text, which no array's own dtype equals.
     """
 
     def __init__(self, original: Array, operator: str) -> None:
@@ -35,7 +35,7 @@ class PackedOperand:
 
     @property
     def layouts(self) -> tuple[Array, ...]:
-        """The packed arrays that there are by now."""
+        """The packed arrays made so far."""
         return tuple({id(each): each for each in list(self._layouts.values())}.values())
 
     def __repr__(self) -> str:
@@ -46,7 +46,7 @@ class PackedOperand:
 
 
 def layout_for(operand: PackedOperand, task: Task, pack: Callable[[Array], Array]) -> Array:
-    """Return the operand in the layout that the kernels of a task read, packed now if it is new."""
+    """Return the operand in the layout that a task's kernels read; pack it if it is new."""
     latest, packed = operand._latest
     if latest is task and packed is not None:
         return packed

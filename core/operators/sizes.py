@@ -1,9 +1,9 @@
 """Sizes: the arguments of a template or workload, found from the shapes of arrays.
 
 The shapes of the inputs are expressions of the arguments. Two runs of the function at points whose values all differ
-show the extents that are an argument as it is, which is nearly always enough. Where an argument is not found so, each
-of those left is changed by itself: an extent that changes in proportion, whatever the step, depends on it linearly.
-The caller runs the function with the result and compares the shapes.
+reveal the extents that equal an argument, which is nearly always enough. Each argument that remains is changed by
+itself: an extent that changes in proportion, for all steps, depends on it linearly. The caller runs the function with
+the result and compares the shapes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pegbox.errors import ArgumentError, PegboxError, TemplateError
 Shape: TypeAlias = tuple[int, ...]
 
 _DRAWS = 64
-"""The random points among which those are looked for that the function accepts."""
+"""The number of random points to try for some that the function accepts."""
 _SMALL, _LARGE, _ROUND = range(1, 17), range(17, 64), range(16, 272, 16)
 _RANGES = ((*_SMALL, *_LARGE), _LARGE, _ROUND, (*_SMALL, *_ROUND), _SMALL)
-"""The numbers of which points are drawn in turn: a function may accept multiples alone, or windows within an image."""
+"""The sets of numbers to draw points from in turn: a function may accept only multiples, or windows in an image."""
 _STEPS = (1, 2, 3, 4, 6, 8, -1, 12, 16, 32, 64)
-"""The changes of one argument that are tried in turn."""
+"""The changes of one argument to try in turn."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Input:
 
 @dataclass(frozen=True)
 class InputExtent:
-    """An extent of an input, `constant + sum(factor * argument)`; of another form where `factors` is None."""
+    """An extent of an input, `constant + sum(factor * argument)`; of another form if `factors` is None."""
 
     constant: Fraction
     factors: Mapping[str, Fraction] | None
@@ -53,7 +53,7 @@ class InputExtent:
         return " + ".join([*terms, *constant]).replace("+ -", "- ")
 
     def value(self, sizes: Mapping[str, int]) -> Fraction:
-        """Return the extent at some sizes; only of a linear one."""
+        """Compute a linear extent at some sizes."""
         return self.constant + sum((f * sizes[name] for name, f in (self.factors or {}).items()), Fraction(0))
 
 
@@ -61,19 +61,19 @@ _Rows: TypeAlias = tuple[tuple[InputExtent | None, ...], ...]
 
 
 class SizeSolver:
-    """Finds arguments from the shapes of inputs.
+    """A solver that finds arguments from the shapes of inputs.
 
     Args:
-        name: of the function, for messages.
+        name: the function's name, for messages.
         unknown: the arguments to find.
-        inputs: gives the inputs at values of the unknown arguments; raises `PegboxError` where the function does not
-            accept them.
+        inputs: a function that returns the inputs for values of the unknown arguments, and raises `PegboxError` for
+            values that it does not accept.
         about: the type of the inputs for messages, such as " of float32".
         remedy: the end of messages about shapes that fit no arguments.
 
     Raises:
-        ArgumentError: the function accepts no sizes that were tried; by the first use.
-        TemplateError: it is faulty.
+        ArgumentError: at the first use, the function accepts none of the tried sizes.
+        TemplateError: the function is faulty.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class SizeSolver:
 
     @property
     def _changed(self) -> Iterator[bool]:
-        """Yield True for each extent that changes if all arguments are eight times as large, False for others."""
+        """Yield, for each extent, whether it changes if all arguments grow eightfold."""
         point, inputs = self._points[0]
         before = [extent for each in inputs for extent in each.shape]
         try:
@@ -136,13 +136,13 @@ class SizeSolver:
         return found
 
     def misfit(self, shapes: Sequence[Shape], why: str) -> ArgumentError:
-        """Return an error about shapes that fit no arguments: those given, and those expected."""
+        """Make the error for shapes that fit no arguments, with the given and the expected ones."""
         named = [*self.names, *["another"] * len(shapes)]
         given = ", ".join(f"{name}{list(shape)}" for name, shape in zip(named, shapes, strict=False))
         return ArgumentError(f"{self._name} {why}; given {given or 'nothing'}, expected {self.expected}{self._remedy}")
 
     def _solved(self, rows: _Rows, shapes: Sequence[Shape]) -> dict[str, int]:
-        """Take the arguments from the extents, one by one."""
+        """Compute the arguments from the extents, one by one."""
         found: dict[str, int] = {}
         origin: dict[str, str] = {}
         places = [
@@ -178,7 +178,7 @@ class SizeSolver:
 
     @cached_property
     def _points(self) -> tuple[tuple[dict[str, int], tuple[Input, ...]], tuple[dict[str, int], tuple[Input, ...]]]:
-        """Two points that the function accepts, of which all values differ, with the inputs there."""
+        """Two accepted points whose values all differ, with the inputs there."""
         rng = random.Random(0)
         refusal: PegboxError | None = None
         found: list[tuple[dict[str, int], tuple[Input, ...]]] = []
@@ -198,7 +198,7 @@ class SizeSolver:
             if found and [len(each.shape) for each in found[0][1]] == [len(each.shape) for each in inputs]:
                 return found[0], (point, inputs)
             found = found or [(point, inputs)]
-        if isinstance(refusal, TemplateError):  # a fault of the function's, which no sizes mend
+        if isinstance(refusal, TemplateError):  # a fault of the function, which other sizes would not avoid
             raise refusal
         remedy = ", or arrays of another dtype" if self._about else ""
         raise ArgumentError(
@@ -208,7 +208,7 @@ class SizeSolver:
 
     @cached_property
     def _direct(self) -> _Rows:
-        """The extents that are an argument, or a number; None for others."""
+        """The extents that equal an argument, or a number; None for others."""
         (one, first), (two, second) = self._points
 
         def extent(a: int, b: int) -> InputExtent | None:
@@ -224,7 +224,7 @@ class SizeSolver:
 
     @cached_property
     def _extents(self) -> tuple[tuple[InputExtent, ...], ...]:
-        """All extents; those that are not arguments are found by changes of one argument at a time."""
+        """All extents; those that are not arguments are found by changing one argument at a time."""
         point, inputs = self._points[0]
         open_ = [extent is None for row in self._direct for extent in row]
         slopes = {name: list(self._slopes(point, name)) for name in self._unknown} if any(open_) else {}
@@ -240,7 +240,7 @@ class SizeSolver:
         return tuple(rows)
 
     def _linear(self, size: int, again: int, slopes: Mapping[str, Fraction | None]) -> InputExtent:
-        """Return an extent from its values at both points and its changes with each argument."""
+        """Compute an extent from its values at both points and its changes with each argument."""
         factors = {name: slope for name, slope in slopes.items() if slope}
         (one, _), (two, _) = self._points
         found = InputExtent(size - InputExtent(Fraction(0), factors).value(one), factors)
@@ -248,7 +248,7 @@ class SizeSolver:
         return found if fits else InputExtent(Fraction(size), None)
 
     def _slopes(self, point: Mapping[str, int], name: str) -> Iterator[Fraction | None]:
-        """Yield the change of each extent with one argument; None where it is not in proportion."""
+        """Yield the change of each extent with one argument; None if it is not in proportion."""
         one, two = (self._changes(point, name, steps) for steps in (_STEPS, tuple(reversed(_STEPS))))
         return (a if a == b else None for a, b in zip(one, two, strict=True))
 
@@ -265,14 +265,14 @@ class SizeSolver:
             if [len(each.shape) for each in moved] == ranks:
                 after = [extent for each in moved for extent in each.shape]
                 return [Fraction(b - a, step) for a, b in zip(before, after, strict=True)]
-        return [Fraction(0)] * len(before)  # nothing else is accepted: the shapes do not show it
+        return [Fraction(0)] * len(before)  # the function accepts no other value, so shapes do not depend on it
 
 
 def open_sizes(name: str, signature: inspect.Signature, given: Mapping[str, Any]) -> list[str]:
-    """Return the parameters whose values the shapes of arrays have to give: without a default, and not given.
+    """Return the parameters that the shapes of arrays must determine: those without a default that are not given.
 
     Raises:
-        ArgumentError: one of them is not an integer, by its annotation.
+        ArgumentError: the annotation of one is not an integer.
     """
     names = []
     for parameter in signature.parameters.values():

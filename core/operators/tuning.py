@@ -1,4 +1,4 @@
-"""Tuning of operators: searches that begin with the configuration in use, and whose best later calls use."""
+"""Tuning of operators: searches that begin with the configuration in use, and provide the best to later calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pegbox.measure.runners.runner import RunnerLike
 
 Shapes: TypeAlias = Sequence[Sequence[int]] | Sequence[int]
-"""The shapes of a call's inputs, or that of its only one."""
+"""The shapes of a call's inputs, or the shape of its only input."""
 
 
 def tune_call(
@@ -51,17 +51,17 @@ def tune_call(
     """Search for the best kernel of a call, with the options of `pegbox.tune`, and let later calls use it.
 
     Args:
-        plain: the inputs, whose values matter where they are indices.
+        plain: the inputs, whose values matter if they are indices.
 
-    Raises what `library.task` and `pegbox.tune` raise.
+    Raises the errors of `library.task` and `pegbox.tune`.
     """
     called = library.task(inputs, packed)
     task = called.task
-    if isinstance(task, TaskGroup) and task.packed:  # which take inputs that do not compare
+    if isinstance(task, TaskGroup) and task.packed:  # its tasks take inputs in different layouts
         plain_group = library.task(inputs, ()).task
         assert isinstance(plain_group, TaskGroup)
         check_values(plain_group)
-    if task.has_indirect_reads:  # random indices could leave an array
+    if task.has_indirect_reads:  # random indices could be out of bounds
         names = [spec.name for spec in task.arguments() if not spec.is_output]
         measured = {"inputs": dict(zip(names, plain, strict=True)), **options.get("measure_options", {})}
         options = {**options, "measure_options": measured}
@@ -78,7 +78,7 @@ def tune_shapes(
 ) -> list[Trial | None]:
     """Search for the best kernels of several calls with the options of `tune_tasks`, and let later calls use them.
 
-    Raises what `library.task` and `tune_tasks` raise, and `ArgumentError` for what are no shapes.
+    Raises the errors of `library.task` and `tune_tasks`, and `ArgumentError` for values that are not shapes.
     """
     wanted = "the inputs' shapes of each call, such as [((64, 512), (512, 512))]"
     check_choice("dtype", dtype, list(dtypes.BITS))
@@ -90,7 +90,7 @@ def tune_shapes(
         raise ArgumentError(f"{library.label}.tune(shapes=[]): give {wanted}")
     if library.implementations:
         raise ArgumentError(
-            f"{library.label}.tune(shapes=...): of several implementations, shapes are tuned one by one: tune(arrays)"
+            f"{library.label}.tune(shapes=...): with several implementations, tune the shapes one by one: tune(arrays)"
         )
     called = [library.task(inputs, ()) for inputs in calls]
     tasks = [task for each in called for task, _ in each.members]
@@ -106,7 +106,7 @@ def tune_shapes(
 
 
 def _in_use(library: KernelLibrary, inputs: Inputs, packed: tuple[int, ...], task: Tasks) -> list[Config]:
-    """Find the configuration that a call would use now; none where none can be predicted."""
+    """Find the configuration that a call would use now; none if none can be predicted."""
     history, known = in_effect.get(), library.known.get((inputs, packed))
     config = None if history is None else history.best_config(task)
     if config is None and known is not None:
@@ -117,7 +117,7 @@ def _in_use(library: KernelLibrary, inputs: Inputs, packed: tuple[int, ...], tas
         config = library.stored(task, library.store) or next(predicted_configs(tasks_of(task)[0]), None)
     if config is None or first_fault(
         [config], task if isinstance(task, TaskGroup) else task.space
-    ):  # a record may be of one that the space excludes
+    ):  # a record may hold a configuration that the space excludes
         return []
     return [config]
 
@@ -125,7 +125,7 @@ def _in_use(library: KernelLibrary, inputs: Inputs, packed: tuple[int, ...], tas
 def _best(library: KernelLibrary, best: Config, options: Mapping[str, Any], called: CallTask) -> Implementation:
     """Compile the best of a search.
 
-    That is the best of the store where the search kept its own, unless the search began with that one: then it has
+    That is the best in the store if the search kept its own there, unless the search began with that one and so
     compared the two itself.
     """
     stored = library.stored(called.task, options["store"])
@@ -155,24 +155,24 @@ def tune_tasks(
     store: StoreLike = "user",
     first: Sequence[Sequence[Config]] = (),
 ) -> list[Trial | None]:
-    """Search the spaces of several tasks in rounds, that task next whose search promises to save the most time.
+    """Search the spaces of several tasks in rounds; the task that promises to save the most time is next.
 
     Args:
-        trials: of all tasks together, at least one for each; None where only the budget limits.
-        budget: the time of all together; the round that runs when it ends is finished.
+        trials: the number of trials of all tasks together, at least one for each; None if only the budget limits it.
+        budget: the time of all together; the running round is finished.
         progress: print a line for each round (on standard error).
-        first: the configurations of each task that are measured before those of the tuner.
+        first: the configurations of each task to measure before those of the tuner.
         tuner, seed, records, runner, timeout, callbacks, measure_options, store: as for `pegbox.tune`.
 
     Returns:
-        The best trial of each task, None where nothing ran. A task without a valid configuration has none, with a
+        The best trial of each task, None if nothing ran. A task without a valid configuration has none, with a
         `RuntimeWarning`. Ctrl-C ends the search early.
 
     Raises:
         ArgumentError, UnknownName, PluginError, RecordError, TuningError: as `pegbox.tune`.
     """
     if trials is None and budget is None:
-        raise ArgumentError("tune(shapes=[...]): no limit; give trials=..., budget='10m' or both")
+        raise ArgumentError("tune(shapes=[...]) has no limit; give trials=..., budget='10m' or both")
     if trials is not None:
         check_int("trials", trials, minimum=len(tasks))
     scheduler = TaskScheduler(tasks, tuner=tuner, seed=seed, records=records)
@@ -200,7 +200,7 @@ def _print_round(scheduler: TaskScheduler, number: int, result: TuneResult) -> N
 
 
 def _listed(call: object, wanted: str) -> list[Any]:
-    """List the shapes of a call's inputs, of which a single one may be given alone."""
+    """List the shapes of a call's inputs; a single one may be given alone."""
     listed = check_list("shapes", call, wanted)
     return [listed] if listed and all(hasattr(extent, "__index__") for extent in listed) else listed
 

@@ -1,6 +1,6 @@
 """Records: measurements stored as one JSON object per line, their use, and readers of other tools' results.
 
-Names are imported when they are first used: a history needs no simulation.
+Names are imported when they are first used, so that a history loads no simulation.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Lines of AutoTVM's logs (version 0.2) as the fields of records, and back.
+"""Lines of AutoTVM's logs (version 0.2), converted to the fields of records, and back.
 
-They say less than records of pegbox: arguments by place instead of by name, no fingerprint of the space, no machine.
+They hold less than records of pegbox: positional arguments instead of names, no fingerprint of the space, no machine.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_autotvm(form: Mapping[str, Any]) -> bool:
 def fields_of(form: Mapping[str, Any]) -> dict[str, Any]:
     """Read the arguments of `Record` in a line. Raises `KeyError` and `ValueError` as `document.field` does."""
     if (version := form.get("version", form.get("v"))) != VERSION:
-        raise ValueError(f"version {version} of AutoTVM's logs: {VERSION} is read; convert it with AutoTVM")
+        raise ValueError(f"version {version} of AutoTVM's logs: pegbox reads {VERSION}; convert it with AutoTVM")
     target, name, args, kwargs = field(form, "input", list)
     listed, number, total, timestamp = field(form, "result", list)
     found = config(form["config"])
@@ -70,7 +70,7 @@ def fields_of(form: Mapping[str, Any]) -> dict[str, Any]:
 def autotvm_result(
     number: int, listed: list[Any], total_seconds: float, timestamp: float, *, message: str = ""
 ) -> Result:
-    """Make the result of AutoTVM's error number and costs, which are ignored where the number is not 0.
+    """Make the result from AutoTVM's error number and costs, which are ignored unless the number is 0.
 
     Raises `ArgumentError` for costs that are not times, or an unknown error number.
     """
@@ -94,7 +94,7 @@ def autotvm_number(result: Result) -> int:
 
 
 def form_of(record: Record, failed_cost: float) -> dict[str, Any]:
-    """Write the line of a record that was one of AutoTVM's."""
+    """Write the line of a record that came from AutoTVM."""
     result = record.result
     listed = [failed_cost] if isinstance(result, Failed) else list(result.costs)
     return {

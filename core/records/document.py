@@ -1,4 +1,4 @@
-"""JSON of unknown origin, limited to values that Python can hold, print and write again; checks of its fields."""
+"""JSON of unknown origin, limited to values that Python can hold, print and write again, and checks of its fields."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pegbox.errors import RecordError
 from pegbox.shown import escaped
 
 DEEPEST = 100
-"""The most levels of lists and objects in each other. Walks over them are recursive, and Python allows 1,000 calls."""
+"""The deepest nesting of lists and objects. Walks over them are recursive, and Python allows 1,000 nested calls."""
 
 
 class NotJson(RecordError):
-    """The text is not a JSON document: it is damaged, or was cut short."""
+    """The text is not a JSON document: it is damaged or cut short."""
 
 
 def read_document(text: str) -> Any:
     """Read the value of a JSON text.
 
     Raises:
-        NotJson: it is none.
+        NotJson: it is not JSON.
         RecordError: it nests too deeply, or holds a number or a character that Python cannot handle.
     """
     check_text("a line of JSON", text, error=RecordError)
@@ -34,10 +34,10 @@ def read_document(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise NotJson(str(error)) from None
     except UnicodeEncodeError:
-        raise RecordError("it holds half of a character: an unpaired surrogate") from None
+        raise RecordError("it holds half of a character, an unpaired surrogate") from None
     except RecursionError:
         raise _too_deep() from None
-    except ValueError as error:  # an integer of more digits than Python converts
+    except ValueError as error:  # an integer with more digits than Python converts
         raise RecordError(f"it holds a number that cannot be read: {error}") from None
     if text.count("[") + text.count("{") > DEEPEST and _depth(value) > DEEPEST:
         raise _too_deep()
@@ -61,7 +61,7 @@ _RENAMED = {"waited": "run_queue_wait", "yardstick": "baseline"}
 
 
 def with_new_names(form: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Rename the fields of an object that older files give other names."""
+    """Rename the fields of an object that have other names in older files."""
     if _RENAMED.keys().isdisjoint(form):
         return form
     return {_RENAMED.get(name, name): value for name, value in form.items()}
@@ -78,16 +78,16 @@ _REQUIRED: Any = object()
 
 
 def field(form: Mapping[str, Any], name: str, kind: type[_T], default: _T = _REQUIRED, *, kept: str = "") -> _T:
-    """Read the value of a field, as `checked` does. Raises `KeyError` where it is missing, `ValueError` for others."""
+    """Read the value of a field, as `checked` does. Raises `KeyError` if it is missing, `ValueError` if it is wrong."""
     return checked(name, form[name] if default is _REQUIRED else form.get(name, default), kind, kept=kept)
 
 
 def checked(name: str, value: Any, kind: type[_T], *, kept: str = "") -> _T:
-    """Return the value, which has to be of a kind; control characters of text, all but those `kept`, are escaped.
+    """Return the value, which must be of the type `kind`; escape control characters of text, except those in `kept`.
 
     Raises `ValueError`.
     """
-    if type(value) is not kind:  # a bool is an int elsewhere
+    if type(value) is not kind:  # isinstance would take a bool for an int
         raise ValueError(
             f"{name} is {reprlib.repr(value)}, of the type {type(value).__name__} instead of {kind.__name__}"
         )
@@ -102,7 +102,7 @@ def seconds(name: str, value: Any) -> float:
 
 
 def costs(values: list[Any]) -> tuple[float, ...]:
-    """Read seconds per call, one at least, finite and above 0. Raises `ValueError`."""
+    """Read one or more costs in seconds per call, finite and above 0. Raises `ValueError`."""
     if not values or not all(type(value) in (int, float) and LEAST_COST <= value <= MOST_SECONDS for value in values):
         shown = reprlib.repr(values)
         raise ValueError(f"costs {shown}: a trial without an error has one or more costs, finite and above 0")

@@ -34,7 +34,7 @@ RecordSource: TypeAlias = str | os.PathLike[str] | Journal
 
 _ELSEWHERE = "record again, into another file"
 _Fault: TypeAlias = tuple[Callable[[Record], object], str]
-"""A test for records that are not of use, and the reason."""
+"""A test for unusable records, and the reason."""
 
 _FOREIGN: _Fault = (
     lambda record: record.tool,
@@ -50,7 +50,7 @@ _EMULATED: _Fault = (
 def load_history(
     journal: Journal, task: Task, *, edited: bool = False, remedy: str = _ELSEWHERE
 ) -> tuple[list[Config], list[Result]]:
-    """Load the configs of `task`, each once with its latest result, in the order of first measuring.
+    """Load the configs of `task`, each once with its latest result, in the order of their first measurements.
 
     Raises `RecordError` as `own_records` and `to_config` do.
     """
@@ -62,10 +62,10 @@ def load_history(
 
 
 def own_records(journal: Journal, task: Task, *, edited: bool = False, remedy: str = _ELSEWHERE) -> list[Record]:
-    """Read the records of `task` in the journal; none where the file does not exist yet.
+    """Read the records of `task` in the journal; none if the file does not exist yet.
 
-    Records of other workloads are skipped. `edited` takes those of other code of the template, too. Raises
-    `RecordError` as `of_code` does (`remedy` ends its message), as `matching` does, or when the file cannot be read.
+    Records of other workloads are skipped. `edited` includes those of other code of the template. Raises `RecordError`
+    as `of_code` does (`remedy` ends its message), as `matching` does, or if the file cannot be read.
     """
     if not journal.path.exists():
         return []
@@ -80,9 +80,9 @@ def check_host(records: Iterable[Record], source: str, cluster: str = "", *, rem
     """Check that records of the file `source` come from the kind of machine that measures.
 
     Args:
-        cluster: the kind of a cluster's machines; empty where this machine measures.
+        cluster: the kind of a cluster's machines; empty if this machine measures.
         remedy: the end of the error's message.
-        exact: whether another machine with the same processor is refused, too.
+        exact: refuse another machine with the same processor, too.
 
     Raises:
         RecordError: some come from elsewhere.
@@ -98,7 +98,7 @@ def check_host(records: Iterable[Record], source: str, cluster: str = "", *, rem
 
 
 def _without(fault: _Fault, records: list[Record], task: Task, source: str) -> list[Record]:
-    """Select the records without the fault; a warning counts the others."""
+    """Select the records without the fault, and warn about the number of others."""
     has, why = fault
     sound = [record for record in records if not has(record)]
     if others := len(records) - len(sound):
@@ -115,9 +115,9 @@ def latest_by_config(records: Iterable[Record], task: Task, *, source: str = "th
 def matching(records: Iterable[Record], task: Task, *, source: str = "the records") -> list[Record]:
     """Select the records of this task's workload, target and space.
 
-    A file may hold several workloads, several targets of one, and templates of one name. Raises `RecordError`, with
-    both shown, when the workload is there but only for other targets, or comes from a space that is not the task's:
-    applying such a record would silently mean another schedule. Lines of AutoTVM name no space: `to_config` refuses
+    A file may hold several workloads, several targets for each, and different templates with the same name. Raises
+    `RecordError`, which shows both, if the workload has records only for other targets, or from a space that is not the
+    task's: such a record would silently mean another schedule. Lines of AutoTVM name no space: `to_config` refuses
     those that don't fit.
     """
     workload_of(task)
@@ -143,7 +143,7 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
 
 
 def without_namesakes(records: list[Record], task: Task) -> list[Record]:
-    """Select the records without those of another template of that name; all of them where none is of the space."""
+    """Drop the records of another template with the same name; keep all of them if none is from the space."""
     space, place = task.fingerprint, getattr(task, "ref", "")
     if not any(record.tool or record.space == space for record in records):
         return records
@@ -151,7 +151,7 @@ def without_namesakes(records: list[Record], task: Task) -> list[Record]:
 
 
 def check_target(recorded: Iterable[str], task: Task, source: str) -> None:
-    """Raise `RecordError` where all records of a task's workload are for other targets."""
+    """Raise `RecordError` if all records of a task's workload are for other targets."""
     targets, own = set(recorded), str(task.target)
     if targets and own not in targets:
         raise RecordError(
@@ -165,8 +165,8 @@ def of_code(
 ) -> list[Record]:
     """Select a task's records that were measured with the present code of its template.
 
-    A file without any is an error: the costs are those of other programs, perhaps, which only the user knows. Where
-    some of them are, the others are left out, with a `RecordWarning`. Records without a code count.
+    If none match, that is an error: their costs may be those of other programs, and only the user knows. If some match,
+    the others are left out with a `RecordWarning`. Records without a fingerprint of the code match.
 
     Raises:
         RecordError: all of them are of other code; `remedy` ends the message.
@@ -182,7 +182,7 @@ def of_code(
 
 
 def is_of_other_code(record: Record, task: Task) -> bool:
-    """Decide if the template's code was edited after the record, as far as the record shows it."""
+    """Decide if the template's code was edited after the record, as far as the record shows."""
     return bool(record.code) and differ(record.code, task.code)
 
 
@@ -206,7 +206,7 @@ def by_task(records: Iterable[Record]) -> list[list[Record]]:
 
 
 def to_config(record: Record, task: Task, *, source: str = "the records") -> Config:
-    """Find the record's config in the task's space; raises `RecordError` when the space does not hold it."""
+    """Find the record's config in the task's space; raise `RecordError` if the space does not hold it."""
     try:
         return task.space.from_json(record.choices)
     except SpaceError as error:
@@ -216,15 +216,14 @@ def to_config(record: Record, task: Task, *, source: str = "the records") -> Con
 def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
     """Find the fastest record; None when no trial succeeded.
 
-    A config counts with its latest measurement; those of emulators count where there are no others.
+    A config's latest measurement counts; those of emulators count only without others.
 
-    Where the best were measured again at the end of a run, those that were not among them have lost: their first costs
-    are the luckier ones, being single measurements. So have those before a record of a configuration that was the
-    fastest in a model.
+    If the best were measured again at the end of a run, all others lose, since single measurements favour the lucky. So
+    do all that precede the record of a configuration that was the fastest in a model.
 
     Args:
         records: oldest first, as a journal gives them.
-        task: take only records of this task; raises `RecordError` when they are from another space or target, or of
+        task: consider only records of this task; raise `RecordError` if they are from another space or target, or of
             other code of the template.
     """
     records = check_records(records)
@@ -233,16 +232,16 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
     last = max((place for place, record in enumerate(kept) if record.remeasured), default=-1)
     places = {id(record): place for place, record in enumerate(kept)}
     every = [record for record in latest(kept) if record.result.ok]
-    ok = [record for record in every if not record.tool] or every  # other tools' costs don't compare
+    ok = [record for record in every if not record.tool] or every  # costs of other tools are not comparable
     current = [record for record in ok if record.remeasured or places[id(record)] > last]
     chosen = max((record.result.timestamp for record in kept if record.in_model), default=-math.inf)
     return fastest_record(current or ok, since=chosen)
 
 
 def fastest_record(records: Iterable[Record], *, since: float = -math.inf) -> Record | None:
-    """Find the fastest record of tasks that compute the same; None without any.
+    """Find the fastest record of tasks that compute the same thing; None without any.
 
-    Those before the latest configuration that was the fastest in a model, or before another time, have lost.
+    Records before the latest configuration that was the fastest in a model, or before another time, lose.
     """
     listed = list(records)
     chosen = max([since, *(record.result.timestamp for record in listed if record.in_model)])
@@ -251,7 +250,7 @@ def fastest_record(records: Iterable[Record], *, since: float = -math.inf) -> Re
 
 
 def trials_of(records: Iterable[Record]) -> list[Record]:
-    """Select the records of a search's trials, without those that were measured again at its end.
+    """Select the records of a search's trials, without the measurements that were repeated at its end.
 
     Packed records keep only the last measurement of a configuration, in place of the trial.
     """
@@ -262,7 +261,7 @@ def trials_of(records: Iterable[Record]) -> list[Record]:
 
 
 def latest_baseline(records: Sequence[Record], host: str | None = None) -> Baseline | None:
-    """Find the baseline of the latest run's best record, if it has one; only that of the machine `host`, if given."""
+    """Find the baseline of the latest run's best record, if it has one and, with `host`, comes from that machine."""
     if host is not None:
         check_text("latest_baseline: host", host, error=RecordError)
     there = (record for record in reversed(check_records(records)) if host in (None, record.host))
@@ -279,14 +278,14 @@ def best_of_each(records: Iterable[Record]) -> list[Record]:
 
 
 class History:
-    """Records to choose from; `source` is where they are from, for messages."""
+    """Records to choose from; `source` is their origin, for messages."""
 
     def __init__(self, records: Iterable[Record], *, source: str = "the records") -> None:
         self.records = tuple(check_records(records))
         self.source = source
 
     def best_config(self, task: Tasks) -> Config | None:
-        """Find the config of the best record of this task; None when its workload was never measured well.
+        """Find the config of the best record of this task; None if its workload has no successful measurement.
 
         Raises as `best_record` does.
         """
@@ -297,10 +296,10 @@ class History:
         return to_config(found, owner, source=self.source)
 
     def best_record(self, task: Tasks) -> Record | None:
-        """Find the best record of this task, or of all tasks of a group; None when none was ever measured well.
+        """Find the best record of this task, or of all tasks of a group; None if there is no successful measurement.
 
         Records of emulators, whose times do not measure a processor, are ignored with a `RecordWarning`. Raises
-        `RecordError`, with both shown, when the records of its workload are for another target or space.
+        `RecordError`, which shows both, if the records of its workload are for another target or space.
         """
         own: list[Record] = []
         current: list[Record] = []
@@ -321,7 +320,7 @@ class History:
         return found
 
     def absence(self, task: Tasks) -> str:
-        """Explain why `best_config` has none of this task, and what to do."""
+        """Explain why `best_config` finds none for this task, and suggest a remedy."""
         message = f"no valid record of {value_text(task)} in {self}"
         own = [record for each in tasks_of(task) for record in matching(self.records, each, source=self.source)]
         hosts = dict.fromkeys(record.host for record in own if record.emulated and record.result.ok)
@@ -344,11 +343,11 @@ def current_history() -> History | None:
 
 @contextmanager
 def apply_history_best(source: RecordSource | Iterable[RecordSource | Record]) -> Iterator[History]:
-    """Let builds of tasks within the block take the best config from these records.
+    """Let builds of tasks within the block use the best config from these records.
 
     Args:
         source: a file of records, a journal, or a list of files, journals and records, which count as one file in that
-            order. Raises `RecordError` at once when a file cannot be read.
+            order. Raises `RecordError` at once if a file cannot be read.
     """
     several = [source] if isinstance(source, str | os.PathLike | Journal) else source
     wanted = "a file of records, a journal, or a list of these and of records"

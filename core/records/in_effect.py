@@ -9,4 +9,4 @@ if TYPE_CHECKING:
     from pegbox.records.history import History
 
 in_effect: ContextVar[History | None] = ContextVar("pegbox_history", default=None)
-"""The history of the block around the caller, in its thread or task. Machine code reads it, too."""
+"""The history of the innermost block around the caller, in its thread or task. Machine code reads it, too."""

@@ -17,7 +17,7 @@ from pegbox.records.record import Record
 
 try:
     import fcntl
-except ImportError:  # not on Windows: two runs must then not share a file
+except ImportError:  # Windows has none: there, two runs must not share a file
     fcntl = None  # type: ignore[assignment]
 
 _TORN = b" #torn"
@@ -29,7 +29,7 @@ _KINDS = {
     ".html": "a page",
     ".onnx": "a model",
 }
-"""The kinds of other files that people give, by their suffixes."""
+"""Other kinds of files that users may pass by mistake, by their suffixes."""
 
 
 class RecordWarning(UserWarning):
@@ -52,10 +52,10 @@ class Journal:
         return f"Journal({str(self.path)!r})"
 
     def check_writable(self) -> None:
-        """Raise `RecordError` unless records can be appended; creates the file. To be called before hours of tuning.
+        """Raise `RecordError` unless records can be appended; creates the file. Call it before hours of tuning.
 
-        Nothing is appended to a file that holds something else: its first line has to be a record. Empty lines, which
-        are taken back, show that the disk has room. A file that was created on a disk without room is removed.
+        Nothing is appended to a file that holds something else: its first line must be a record. Empty lines are
+        written and removed as a test that the disk has room. A file that was created on a full disk is removed.
         """
         check_place(self.path, error=RecordError)
         created = not os.path.lexists(self.path)
@@ -65,7 +65,7 @@ class Journal:
                 return
             if held:
                 self._check_first()
-            if not locked:  # another process may write meanwhile
+            if not locked:  # another process may be writing
                 return
             try:
                 _append(fd, held, _ending(fd, held) + PROBE)
@@ -73,22 +73,22 @@ class Journal:
                 if created and not held:
                     self.path.unlink(missing_ok=True)
                 raise
-            with contextlib.suppress(OSError):  # a file that can only grow keeps the empty lines, which are skipped
+            with contextlib.suppress(OSError):  # an append-only file keeps the empty lines, which readers skip
                 os.ftruncate(fd, held)
 
     def _check_first(self) -> None:
-        """Raise `RecordError` where the first line is not a record."""
+        """Raise `RecordError` if the first line is not a record."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RecordWarning)
             try:
                 next(iter(self), None)
             except RecordError as error:
-                raise RecordError(f"no records are appended to a file of something else: {error}") from error
+                raise RecordError(f"records are not appended to a file that holds something else: {error}") from error
 
     def append(self, record: Record) -> None:
-        """Write one record; it is in the operating system's hands when this returns.
+        """Write one record, and hand it to the operating system before returning.
 
-        Raises `RecordError` (the file is as it was) when the disk is full, or the file is not writable.
+        Raises `RecordError`, and leaves the file unchanged, if the disk is full or the file is not writable.
         """
         check_instance("append: record", record, Record, "a pegbox.records.Record", error=RecordError)
         line = record.to_line().encode() + b"\n"
@@ -97,7 +97,7 @@ class Journal:
             _append(fd, size, _ending(fd, size) + line)
 
     def read(self) -> list[Record]:
-        """Read all records, oldest first. Raises `RecordError` that names the file and the line when one is bad."""
+        """Read all records, oldest first. Raises `RecordError` with the file and the line if one is bad."""
         return list(self)
 
     def __iter__(self) -> Iterator[Record]:
@@ -129,9 +129,9 @@ class Journal:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[tuple[int, bool]]:
-        """Open the file for appending, and lock it where that is possible; the system's errors become `RecordError`.
+        """Open the file for appending, and lock it if possible; the system's errors become `RecordError`.
 
-        Gives the file's descriptor, and True where it is locked.
+        Yield the file's descriptor, and True if it is locked.
         """
         try:
             if is_packed(self.path):
@@ -154,20 +154,20 @@ class Journal:
 
 
 def _append(fd: int, size: int, data: bytes) -> None:
-    """Append bytes to a locked file of this size; it is as it was where that fails."""
+    """Append bytes to a locked file of this size; leave it unchanged if that fails."""
     left = memoryview(data)
     try:
         while left:
             left = left[os.write(fd, left) :]
     except OSError:
-        # Under the lock no other process has written since: take the torn piece back.
+        # No other process has written since, thanks to the lock: remove the torn piece.
         with contextlib.suppress(OSError):
             os.ftruncate(fd, size)
         raise
 
 
 def _ending(fd: int, size: int) -> bytes:
-    """Give the bytes that must be written first for a record to start on a fresh line."""
+    """Return the bytes to write first so that a record starts on a fresh line."""
     tail = b""
     start = size
     while start > 0 and b"\n" not in tail:
@@ -183,11 +183,11 @@ def _ending(fd: int, size: int) -> bytes:
     except (RecordError, UnicodeDecodeError) as error:
         if _is_torn(error):
             return _TORN + b"\n"
-    return b"\n"  # a whole line is not torn if only its newline is missing
+    return b"\n"  # a line that lacks only its newline is not torn
 
 
 def _is_torn(error: RecordError | UnicodeDecodeError) -> bool:
-    """Decide if the error of a line without a newline is that of a write that was cut short.
+    """Decide if the error of a line without a newline shows a write that was cut short.
 
     A record is one JSON object, and no part of one that ends early is JSON.
     """

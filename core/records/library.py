@@ -1,4 +1,4 @@
-"""The library of recorded spaces, opened by file or by the name of one that ships with pegbox."""
+"""The library of recorded spaces, opened by file or, for those that ship with pegbox, by name."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from pegbox.task.workload import registered_templates
 
 
 class ResultsReader(Protocol):
-    """Reads the files of another tool. A factory `factory()` makes one."""
+    """A reader of another tool's files. A factory `factory()` makes one."""
 
     def accepts(self, path: Path, /) -> bool:
-        """Decide if the file is one of that tool's."""
+        """Decide if the file comes from that tool."""
 
     def read(self, path: Path, /, *, objective: str | None = None) -> RecordedSpace:
         """Read the file as a recorded space; tuners minimise the `objective`, the time by default.
 
-        Raises `RecordError` for a file that cannot be read, or has no such objective.
+        Raises `RecordError` if the file cannot be read, or has no such objective.
         """
 
 
 def reader_of(path: Path) -> ResultsReader | None:
-    """Find the reader that accepts the file; None for records of pegbox, as any .jsonl file is.
+    """Find the reader that accepts the file; None for records of pegbox, which any .jsonl file counts as.
 
-    The built-in reader is asked last: it accepts every JSON document, to say what is wrong with it.
+    The built-in reader comes last: it accepts every JSON document, and explains any fault.
     """
     if ".jsonl" in path.suffixes:
         return None
@@ -80,15 +80,15 @@ def recorded_space(
 ) -> RecordedSpace:
     """Open a recorded space: a file of records (.jsonl, also packed as .gz or .xz) or the name of one that ships.
 
-    Each configuration has its latest result: what was measured again counts. Results of other tools are read by
-    plugins; the built-in one reads those of Kernel Tuner (T4 and cache files) and KTT.
+    Each configuration has its latest result. Results of other tools are read by plugins; the built-in one reads those
+    of Kernel Tuner (T4 and cache files) and KTT.
 
     Args:
         source: the file, or the name.
-        task: the task of the records; by default the template that they name, at their arguments.
+        task: the task of the records; by default the template that they name, with their arguments.
         args: the template's arguments, to choose from a file that holds several workloads.
         host, target: the machine and the target, to choose from a file that holds several.
-        objective: the measurement of another tool that is to be minimised; the time by default.
+        objective: the measurement to minimise, for another tool's results; the time by default.
 
     Raises:
         RecordError: there is no such file, it is damaged, it does not hold one workload on one machine, its records
@@ -131,12 +131,12 @@ def recorded_space(
 
 
 def rows_of(records: Sequence[Record], source: str, task: Any = None) -> tuple[Any, np.ndarray]:
-    """Find the task or the objective of the records, and the digits of each one's config.
+    """Find the task or the objective of the records, and the digits of each record's config.
 
-    Raises `RecordError` as `recorded_space` does; records of other code than the task has now are a `RecordWarning`.
+    Raises `RecordError` as `recorded_space` does; warns of records of other code than the task's.
     """
     found = _task_of(records[0], source) if task is None else task
-    if not records[0].tool:  # lines of AutoTVM name no space; what does not fit is refused below
+    if not records[0].tool:  # lines of AutoTVM name no space; those that don't fit are refused below
         _compare_fingerprints(records[0].space, records[0].target, found, source)
     if any(is_of_other_code(record, found) for record in records):
         warnings.warn(
@@ -163,7 +163,7 @@ def choose_records(
 ) -> list[Record]:
     """Select the records of one workload on one target, measured on one machine, from one space.
 
-    Raises `RecordError` where there are none, or several of these.
+    Raises `RecordError` if there are none, or any of these is ambiguous.
     """
     kept = _of_one_workload(records, source, task, args)
     if target is None and task is not None and any(record.target == str(task.target) for record in kept):
@@ -184,7 +184,7 @@ def choose_records(
 
 
 def find_source(source: str | os.PathLike[str]) -> Path:
-    """Find the file, or else the space of that name. Raises `RecordError` where there is neither."""
+    """Find the file, or else the space of that name. Raises `RecordError` if there is neither."""
     path = check_path("recorded space", source, error=RecordError)
     if path.is_file():
         return path
@@ -201,7 +201,7 @@ def check_of_task(recorded: RecordedSpace, task: Task) -> None:
     source = recorded.source or recorded.name
     if recorded.task is None or plain(recorded.task.workload) != plain(task.workload):
         held = recorded.name if recorded.task is None else call(*plain(recorded.task.workload))
-        raise RecordError(f"{source}: recorded of {held}, but the task is {call(*plain(task.workload))}")
+        raise RecordError(f"{source}: recorded for {held}, but the task is {call(*plain(task.workload))}")
     own = recorded.task if recorded.full_space is recorded.task.space else None
     fingerprint = recorded.full_space.fingerprint if own is None else own.fingerprint
     _compare_fingerprints(fingerprint, recorded.target, task, source)
@@ -245,7 +245,7 @@ def _of_one_workload(
 def _of_one(records: Sequence[Record], source: str, what: str, wanted: str | None) -> list[Record]:
     """Select the records of one host or one target: costs of two machines do not compare.
 
-    The name of a machine alone is enough, out of `vm (AMD EPYC)`.
+    The name of the machine is enough: `vm` for `vm (AMD EPYC)`.
     """
     if wanted is not None:
         check_text(what, wanted, error=RecordError)
@@ -266,7 +266,7 @@ def _of_one(records: Sequence[Record], source: str, what: str, wanted: str | Non
 
 
 def _task_of(record: Record, source: str) -> Task:
-    """Look up the task among registered templates. A file may come from anywhere: its names are never imported."""
+    """Look up the task among registered templates. A file may be anyone's: modules that it names are not imported."""
     if record.target == FUNCTION:
         raise RecordError(
             f"{source!r}: the records are of the function {record.name} (pegbox.minimize), which has no task; "
@@ -289,13 +289,13 @@ def _task_of(record: Record, source: str) -> Task:
 
 
 def registered_task(record: Record, *, target: str | Target | None = None) -> Task:
-    """Make the task of a record, of a template that is registered by that name: nothing else is imported or run.
+    """Make the task of a record from a template registered under its name: nothing else is imported or run.
 
-    Where several are, as where a file has its own `matmul`, it is the one of the record's file, or else the one whose
-    space was recorded.
+    If there are several, as when a file has its own `matmul`, the one in the record's file is used, or else the one
+    whose space was recorded.
 
     Args:
-        target: another target than the record's.
+        target: a target to use instead of the record's.
 
     Raises:
         UnknownName, PluginError, TemplateError, TargetError, ArgumentError: there is no such task here.
@@ -316,13 +316,13 @@ def registered_task(record: Record, *, target: str | Target | None = None) -> Ta
 def _has_space(template: Template, record: Record) -> bool:
     try:
         task = create_task(template, record.args, dict(record.kwargs), target=record.target)
-    except PegboxError:  # its arguments are others
+    except PegboxError:  # a template with other arguments
         return False
     return task.fingerprint == record.space
 
 
 def _with_ref(record: Record) -> str:
-    """Name the task as it is named in Python and on the command line."""
+    """Write the task as in Python and as on the command line."""
     space = record.name.partition("@")[2]
     words = [record.ref, *map(str, record.args), *(f"{name}={value}" for name, value in record.kwargs.items())]
     words += (["--space", space] if space else []) + ["--target", record.target]
@@ -337,7 +337,7 @@ def _with_ref(record: Record) -> str:
 def _compare_fingerprints(recorded: str, target: str, task: Any, source: str) -> None:
     own = task.fingerprint
     if recorded != own:
-        check_target([target] if target else [], task, source)  # spaces that are derived depend on it
+        check_target([target] if target else [], task, source)  # derived spaces depend on it
         raise RecordError(
             f"{source!r}: recorded from a space with the fingerprint {recorded[:12]}, but the space of "
             f"{call(*plain(task.workload))} has {own[:12]}: the template, its knobs, or the computation and rules "

@@ -43,17 +43,17 @@ def pack_space(
 ) -> int:
     """Write the records of one workload to `out` (.jsonl, .jsonl.gz, .jsonl.xz), each configuration once.
 
-    A configuration keeps its latest costs, and of its trial the seconds of compiling and of running. `args`, `host` and
-    `target` choose as for `recorded_space`. Gives the number of configurations.
+    A configuration keeps its latest costs, and its trial's seconds of compiling and running. `args`, `host` and
+    `target` choose as for `recorded_space`. Return the number of configurations.
 
     Raises:
-        ArgumentError: another suffix, or `out` is the source, or cannot be written, as on a full disk.
-        RecordError: as `recorded_space` does, or the file cannot be written in the end.
+        ArgumentError: the suffix is another, or `out` is the source, or cannot be written, as on a full disk.
+        RecordError: as in `recorded_space`, or the file could finally not be written.
     """
     path, packed = find_source(source), check_path("out", out)
     check_packed(packed)
     if packed.exists() and packed.samefile(path):
-        raise ArgumentError(f"pack to {str(packed)!r}: that is the source; choose another file")
+        raise ArgumentError(f"pack to {str(packed)!r}: this is the source; choose another file")
     records = choose_records(Journal(path).read(), str(path), args=args, host=host, target=target)
     lines = [record.to_line() for record in _compact(records)]
     data = _PACKERS[packed.suffix]("".join(f"{line}\n" for line in lines).encode())
@@ -62,14 +62,14 @@ def pack_space(
 
 
 def check_packed(packed: Path) -> None:
-    """Raise `ArgumentError` as `check_output` does, and for a name without a way of packing."""
+    """Raise `ArgumentError` as `check_output` does, and if the name has no suffix of a packed file."""
     if packed.suffix not in _PACKERS:
         raise ArgumentError(f"pack to {str(packed)!r}: the name must end in .jsonl, .jsonl.gz or .jsonl.xz")
     check_output(packed, _PACKED[packed.suffix])
 
 
 def _compact(records: Sequence[Record]) -> list[Record]:
-    """Make one record for each configuration: like ones side by side, those measured again last."""
+    """Make one record for each configuration, with similar ones together, and remeasured ones last."""
     keys = [str(record.config).encode() for record in records]
     last = dict(zip(keys, records, strict=True))
     results = latest_results(records, keys).items()
@@ -79,7 +79,7 @@ def _compact(records: Sequence[Record]) -> list[Record]:
 
 
 def _short(result: Result) -> Result:
-    """Round to six digits of a cost and a tenth of a millisecond, more than timings are worth."""
+    """Round a cost to six digits and a time to a tenth of a millisecond, more than their precision."""
     compiling, running = (round(seconds, 4) for seconds in seconds_of(result))
     phases = {"compile": compiling, "run": running}
     short = dataclasses.replace(

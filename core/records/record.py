@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 VERSION = 1
-"""The version of the record format; readers refuse a newer one."""
+"""The version of the record format; older readers refuse a newer version."""
 
 FUNCTION = "python"
 """The target of records of a function (`pegbox.minimize`), which has no template."""
 
 VARIANT = "model_variant"
-"""The name of records of the times of whole models, one for each variant. They are not trials of a task."""
+"""The name of records of whole models' times, one for each variant. They are not trials of a task."""
 
 FAILED_COST = 1e9
 """The seconds of a failed trial in files, as AutoTVM stores them: scripts that sort by `result[0][0]` still work."""
@@ -49,7 +49,7 @@ FAILED_COST = 1e9
 
 _OF_RESULT = ("partial", "run_queue_wait", "threads")
 _OPTIONAL = ("remeasured", "in_model", "code", "unit", "run", "ref", "accuracy")
-"""The fields, of a result and of a record, that lines leave out where they are empty."""
+"""The fields of a result and of a record that lines omit if they are empty."""
 
 
 def workload_of(task: Task) -> tuple[str, dict[str, Any]]:
@@ -79,14 +79,14 @@ class Circumstances(TypedDict, total=False):
 class Record:
     """A trial in a file. `name`, `args` and `kwargs` are the template's; `workload` is the task's key.
 
-    `config` is the JSON form of the config, `space` the fingerprint of the task whose space it is from. `remeasured`
-    marks one of the best, measured again at the end of a run, and `baseline` are the baselines of that time. `in_model`
+    `config` is the JSON form of the config, and `space` the fingerprint of its task. `remeasured` marks one of the
+    best, measured again at the end of a run, and `baseline` has the baselines measured at the same time. `in_model`
     marks the configuration that was the fastest inside a model; its cost is that of the kernel alone. `code` is the
-    fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds, or in the
-    `unit` of a function's. `run` is its search, see `records.runs`. `ref` is the place of the template, for people:
-    "my_ops.py:conv"; nothing imports it. `accuracy` is the largest error that the user allowed the task, None for the
-    default. `tool` is empty, or "autotvm" for a line of AutoTVM's log, which has no space and gives arguments by place:
-    its `space` is empty, and `workload` the name and `args`.
+    fingerprint of the measured template's code, empty if it is unknown. `cost` is in seconds, or in the `unit` of a
+    function's results. `run` is its search, see `records.runs`. `ref` is the place of the template, for people:
+    "my_ops.py:conv"; nothing imports it. `accuracy` is the largest error that the user allowed, None for the default.
+    `tool` is empty, or "autotvm" for a line of AutoTVM's log, which has no space and gives arguments by place: its
+    `space` is empty, and `workload` the name and `args`.
     """
 
     target: str
@@ -117,7 +117,7 @@ class Record:
         Args:
             more: other fields, see `Circumstances`.
 
-        Raises `RecordError` for what is not a task, a config of it, and a result.
+        Raises `RecordError` unless given a task, one of its configs, and a result.
         """
         workload = workload_of(task)
         check_instance("config", config, Config, "a configuration, as task.space.get(0)", error=RecordError)
@@ -142,26 +142,26 @@ class Record:
 
     @property
     def cost(self) -> float:
-        """Seconds per call, infinite when the trial failed."""
+        """The seconds per call, infinite if the trial failed."""
         return self.result.cost
 
     @property
     def of_model(self) -> bool:
-        """True for the seconds of a whole model in one of its variants, which are not a trial of a task."""
+        """True for a record of a whole model in one of its variants, which is not a trial of a task."""
         return self.name == VARIANT and self.target != FUNCTION
 
     @property
     def emulated(self) -> bool:
-        """True where the seconds are those of an emulator, which show nothing about a processor."""
+        """True if an emulator ran the kernel: its seconds show nothing about a processor."""
         return self.host.startswith(EMULATED)
 
     @property
     def processor(self) -> str:
-        """The processor that it was measured on, without the machine's name."""
+        """The processor that ran the kernel, without the machine's name."""
         return processor_of(self.host)
 
     def is_of(self, task: Task) -> bool:
-        """Decide if the record is of this task's workload, on any target and from any space."""
+        """Decide if the record belongs to this task's workload, on any target and from any space."""
         if self.tool:
             return self.name == task.name and bool(self.args == plain(tuple(workload_of(task)[1].values())))
         return bool(self.workload == plain(workload_of(task)))
@@ -170,7 +170,7 @@ class Record:
     def choices(self) -> Mapping[str, Any]:
         """The config as `ConfigSpace.from_json` takes it.
 
-        AutoTVM numbers some knobs' values in another order. So only the choices in its lines count, and these must be
+        AutoTVM numbers some knobs' values in another order, so that only the choices in its lines count; these must be
         values of the space's knobs.
         """
         return {"entity": self.config["entity"]} if self.tool else self.config
@@ -181,9 +181,9 @@ class Record:
         return call(self.name, self.kwargs, self.args) if self.tool else call(*self.workload)
 
     def is_accurate_for(self, task: Task) -> bool:
-        """Decide if its error is one that a task allows.
+        """Decide if a task allows the record's error.
 
-        A record without an error is of a kernel that was compared with NumPy within the default.
+        A record without an error is of a kernel that agreed with NumPy within the default.
         """
         wanted = getattr(task, "given_accuracy", None)
         error = self.result.error if isinstance(self.result, Ok) else None
@@ -194,7 +194,7 @@ class Record:
     def to_line(self) -> str:
         """Write one line of JSON, without the newline.
 
-        Raises `RecordError` for arguments that JSON cannot hold, and for a result that is not a measurement.
+        Raises `RecordError` if JSON cannot hold an argument, or the result is not a measurement.
         """
         result = self.result
         if isinstance(result, Failed) and result.kind is FailureKind.NOT_RECORDED:
@@ -231,7 +231,7 @@ class Record:
 
     @classmethod
     def from_line(cls, line: str) -> Record:
-        """Read a line. Raises `RecordError` with the fault, but not its place."""
+        """Read a line. Raises `RecordError` with the fault, but without its place."""
         try:
             form = read_document(line)
         except NotJson as error:
@@ -299,7 +299,7 @@ def _result(form: Mapping[str, Any]) -> Result:
 
 
 def _error(form: Mapping[str, Any], name: str) -> float | None:
-    """Read an error relative to an output; None where there is none. Raises `ValueError` for anything else."""
+    """Read an error relative to an output; None if there is none. Raises `ValueError` for anything else."""
     value = form.get(name)
     if value is not None and (type(value) not in (int, float) or not 0 <= value < math.inf):
         raise ValueError(f"{name} {value!r}: an error is a number, finite and 0 or more")
@@ -319,7 +319,7 @@ def call(name: str, kwargs: Mapping[str, Any], args: Sequence[Any] = ()) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Convert `value` to the form that it has after it is written and read: nested tuples, plain numbers."""
+    """Convert `value` to its form after writing and reading: nested tuples, plain numbers."""
     try:
         return _frozen(json.loads(json.dumps(value, default=_number)))
     except (TypeError, ValueError, RecursionError) as error:

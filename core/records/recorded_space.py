@@ -1,7 +1,7 @@
-"""A space that has been measured: a task's configurations with what each of them cost.
+"""A space that has been measured: a task's configurations with the cost of each.
 
-Tuners are searched over `space`, which holds what was recorded and nothing else. Answers come from `results`, one for
-each configuration; see `pegbox.records.simulation`.
+Tuners search `space`, which holds the recorded configurations and no others. Answers come from `results`, one for each
+configuration; see `pegbox.records.simulation`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 COMPILING = frozenset({"lower", "build", "compile"})
-"""The phases of a trial in which the candidate is made; in all others it is run."""
+"""The phases of a trial that make the candidate; all others run it."""
 
 _MOST_POINTS = 100_000
-"""The most points of a space for each recorded configuration, up to which its valid ones are counted.
+"""The valid configurations of a space are counted only if it has at most this many points for each recorded one.
 
 Counting those of a large space with constraints takes minutes, and only a part of it was recorded.
 """
@@ -36,17 +36,17 @@ Counting those of a large space with constraints takes minutes, and only a part 
 
 @dataclasses.dataclass(eq=False, repr=False)
 class RecordedSpace:
-    """A space of configurations with their results; to be tuned and compared on in place of a task.
+    """A space of configurations with their results, which searches and comparisons take in place of a task.
 
     Attributes:
         name: its name in tables.
         space: the space of the configurations. Tuners search it: it becomes the list of the recorded ones unless every
             valid configuration is recorded.
         results: the result of each.
-        flop: floating-point operations of one call, 0 where that is not known.
-        task: the task that was measured; None where there is no template of it (results of other tools).
+        flop: floating-point operations of one call, 0 if unknown.
+        task: the task that was measured; None if it has no template (results of other tools).
         source, host, target: the file, and the machine and target of the measurements, for people.
-        whole: the space that the recorded configurations are a part of.
+        whole: the whole space, of which the recorded configurations are a part.
         best_cost: seconds of the fastest configuration.
 
     Raises:
@@ -134,8 +134,8 @@ def seconds_of(result: Result) -> tuple[float, float]:
 def latest_results(records: Iterable[Record], keys: Iterable[bytes]) -> dict[bytes, Result]:
     """Find the latest result of each key, in the order of first appearance.
 
-    One that was measured again has the costs of that, and the seconds of the trial: a search that meets the
-    configuration compiles it and runs it once.
+    A remeasured one has the costs of the remeasurement, but the trial's seconds, since a search compiles and runs a
+    configuration once.
     """
     found: dict[bytes, Result] = {}
     trials: dict[bytes, Result] = {}

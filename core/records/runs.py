@@ -1,4 +1,4 @@
-"""Runs in a file of records: a run is one search, also where it was resumed."""
+"""Runs in a file of records: a run is one search, including its continuations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def new_run() -> str:
 
 
 def run_to_go_on(held: Sequence[Record]) -> str:
-    """Find the run of a resumed search: that of its latest record, or a new one where it is not known."""
+    """Find the run of a resumed search: that of its latest record, or a new one if it is unknown."""
     return (held[-1].run if held else "") or new_run()
 
 

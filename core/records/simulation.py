@@ -1,8 +1,8 @@
-"""Searching without measuring: answers come from a recorded space, and a virtual clock counts what they once took.
+"""Searching without measuring: answers come from a recorded space, and a virtual clock counts their original time.
 
-The seconds that a trial took to compile and to run when it was recorded are charged to the clock; everything else, the
-tuner's own work above all, passes as it does. Budgets, elapsed times and rates of a simulated search are those
-of a real one that compiles and runs one candidate after the other.
+The recorded seconds of compiling and running a trial are charged to the clock; the time of everything else, mainly the
+tuner's own work, passes as usual. Budgets, elapsed times and rates of a simulated search are those of a real one that
+compiles and runs one candidate after the other.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class VirtualClock:
-    """A clock of the seconds that pass by themselves, and those that are charged."""
+    """A clock that adds the seconds charged to it to those that pass."""
 
     def __init__(self, real: Callable[[], float] = time.monotonic) -> None:
         self._real = real
         self.charged = 0.0
-        """The seconds that only passed in the records."""
+        """The seconds charged from the records."""
 
     def charge(self, seconds: float) -> None:
         self.charged += seconds
@@ -56,7 +56,7 @@ class SimulatedMeasurer(Measurer):
             yield config, result
 
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
-        """Give the same results once more; a remeasurement compiles nothing."""
+        """Return the same results again; a remeasurement compiles nothing."""
         results = [self._result(config) for config in configs]
         self.clock.charge(sum(seconds_of(result)[1] for result in results))
         return results
@@ -77,7 +77,7 @@ class SimulatedRunner:
 
     Args:
         source: a file of records, the name of a space that ships with pegbox, or a `RecordedSpace`.
-        host, target: which of them, where the file holds records of several.
+        host, target: the machine and the target to choose, if the file holds records of several.
     """
 
     def __init__(
@@ -93,11 +93,11 @@ class SimulatedRunner:
         self._opened: dict[int, tuple[Task, RecordedSpace]] = {}
 
     def recorded(self, task: Task) -> RecordedSpace:
-        """Give the recorded space of the task. Raises `RecordError` where there is none, or it is of another space."""
+        """Return the recorded space of the task. Raises `RecordError` if there is none, or it is from another space."""
         if isinstance(self.source, RecordedSpace):
             check_of_task(self.source, task)
             return self.source
-        # The task is kept with it: an id may be used again once its object is gone.
+        # Keeping the task alive keeps its id from being reused.
         known, found = self._opened.get(id(task), (None, None))
         if known is not task or found is None:
             found = recorded_space(self.source, task=task, **self._chosen)
@@ -109,15 +109,15 @@ class SimulatedRunner:
 
 
 def recorded_space_for(task: Any, runner: Any) -> RecordedSpace | None:
-    """Find the recorded space in place of `task` where the search is to be simulated; None for a live one.
+    """Find the recorded space that replaces `task` in a simulated search; None for a live one.
 
-    It is simulated where a `RecordedSpace` was given for the task, or a `SimulatedRunner` for the runner. Then:
+    A search is simulated if a `RecordedSpace` is given as the task, or a `SimulatedRunner` as the runner. Then:
 
     - tuners are made over `recorded.space`, and `run(space=recorded.full_space, ...)` checks what they propose;
     - `SimulatedMeasurer(recorded)` measures; `run` takes the clock from it.
 
     Raises:
-        ArgumentError: a recorded space together with a runner.
+        ArgumentError: a recorded space is given together with a runner.
         RecordError: see `SimulatedRunner.recorded`.
     """
     if isinstance(task, RecordedSpace):

@@ -17,13 +17,13 @@ from pegbox.records.recorded_space import RecordedSpace, latest_results
 from pegbox.space import Config, ConfigSpace
 
 _SPLIT = "sp"
-"""The kind of a choice that is a list of factors; the first, -1, is what the others leave."""
+"""The kind of a choice that is a list of factors; the first, -1, is inferred from the others."""
 
 
 def recorded_knobs(path: Path) -> RecordedSpace:
     """Open records of one workload as a space of knobs with values: each factor of a split is a knob.
 
-    There is no task, so that no tuner sees features of programs. Raises `RecordError` as `recorded_space` does.
+    There is no task, so that tuners see no features of programs. Raises `RecordError` as `recorded_space` does.
     """
     records = choose_records(Journal(path).read(), str(path))
     choices = [dict(_choices(record.config)) for record in records]
@@ -42,7 +42,8 @@ def recorded_knobs(path: Path) -> RecordedSpace:
 
 
 def knobs_of(choices: Sequence[Mapping[str, Any]]) -> tuple[ConfigSpace, list[Config]]:
-    """Make one knob of each name, with the values that occur, numbers in ascending order; and the configurations.
+    """Make one knob for each name, with the values that occur, numbers in ascending order; return the knobs and the
+    configurations.
 
     A name that a configuration lacks has the value None there.
     """

@@ -1,6 +1,6 @@
 """The output of commands: pages of HTML, pictures drawn by matplotlib, text for terminals, files.
 
-Names are imported when they are first used: most commands write no report.
+Names are imported when they are first used, since most commands write no report.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pictures drawn by matplotlib (an optional dependency: `pip install 'pegbox[plot]'`).
 
-Figures are made without pyplot: they need no window, and leave the user's own back end alone.
+Figures are made without pyplot, so that they need no window and leave the user's back end alone.
 """
 
 from __future__ import annotations
@@ -25,27 +25,30 @@ PICTURE = Content(
 
 INSTALL = "install it with: pip install 'pegbox[plot]'"
 
-# Okabe and Ito, "Color Universal Design" (2008), darkened for thin lines on white: colour-blind people tell them apart.
+# Okabe and Ito, "Color Universal Design" (2008), darkened for thin lines on white: colour-blind people can distinguish
+# them.
 COLOURS = ("#0072b2", "#d55e00", "#00835c", "#b5488d", "#8a6d00", "#3a9fd6", "#5b5b66", "#7a3db8")
 DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (8, 2)), (0, (4, 1.5, 1, 1.5, 1, 1.5)), (0, (2, 3)))
 MARKERS = "os^Dv*PX"
-"""Dashes and markers tell lines apart where colours don't, as in print; their numbers have no common divisor with each
-other, so that pairs repeat late."""
+"""Dashes and markers that distinguish lines where colours don't, as in print.
+
+Their numbers have no common divisor, so that pairs repeat late.
+"""
 _WIDTH, _HEIGHT = 7.5, 4.2
-"""Inches of one panel."""
+"""The size of one panel in inches."""
 
 _LEFT, _RIGHT, _BELOW, _ABOVE = 0.75, 0.15, 0.55, 0.35
-"""Inches around its axes, for numbers, labels and the title; `_LEFT` at least."""
+"""The margins of its axes in inches, for numbers, labels and the title; `_LEFT` is a minimum."""
 
 _LINE, _ENTRY, _LETTER = 0.22, 0.55, 0.075
-"""Inches of a legend: of a line of text, of the sample beside an entry, and of a letter."""
+"""The sizes in inches of a legend's line of text, of the sample next to an entry, and of a letter."""
 
 _EDGE = 0.06
-"""Inches between the longest number or label and the edge."""
+"""The inches between the longest number or label and the edge."""
 
 
 def check_plot(path: str | os.PathLike[str]) -> None:
-    """Raise as `save_plot` does, before hours of measuring, if a plot cannot be written to `path`."""
+    """Raise the errors of `save_plot`, before hours of measuring, if a plot cannot be written to `path`."""
     check_path("path", path)
     try:
         from matplotlib.backend_bases import FigureCanvasBase
@@ -58,16 +61,16 @@ def check_plot(path: str | os.PathLike[str]) -> None:
 
 
 def missing_curves(error: ImportError) -> str:
-    """Write the text that a page has in the place of pictures, without matplotlib."""
+    """Write the text that replaces pictures on a page without matplotlib."""
     return f'<p class="warning">{escape(f"The curves are missing: they need matplotlib ({error}); {INSTALL}")}</p>'
 
 
 @contextmanager
 def saved(path: str | os.PathLike[str], panels: int) -> Iterator[Sequence[Any]]:
-    """Give the axes of panels, one below the other, to draw on; then write them to the file."""
+    """Yield the axes of panels, one below the other, to draw on; then write them to the file."""
     from matplotlib import rc_context
 
-    with rc_context({"text.parse_math": False}):  # a tuner's name may have dollars in it
+    with rc_context({"text.parse_math": False}):  # a tuner's name may contain dollars
         figure, axes = make_figure(panels, dpi=144)
         yield axes
         _make_room(figure, axes)
@@ -79,7 +82,7 @@ def saved(path: str | os.PathLike[str], panels: int) -> Iterator[Sequence[Any]]:
 def svg_of(draw: Callable[[Any], None], salt: str) -> str:
     """Draw on axes, and write their `svg` element without the XML declaration.
 
-    Text is text, and the same drawing with the same `salt` gives the same picture. Raises `ImportError` without
+    Text remains text, and the same drawing with the same `salt` gives the same picture. Raises `ImportError` without
     matplotlib.
     """
     from matplotlib import rc_context
@@ -91,14 +94,14 @@ def svg_of(draw: Callable[[Any], None], salt: str) -> str:
         _make_room(figure, [axes])
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
         text = file.getvalue()
-    # Several pictures are in one page, where an id may occur once; there are no references to those of groups.
+    # A page may have several pictures, but an id must be unique; nothing refers to the ids of groups.
     return re.sub(r'<g id="[^"]*"', "<g", text[text.index("<svg") :].rstrip())
 
 
 def make_figure(panels: int, **settings: Any) -> tuple[Any, Sequence[Any]]:
     """Make a figure and the axes of its panels, one below the other.
 
-    Margins are given: matplotlib's layouts draw everything once more to find them.
+    Margins are fixed, because matplotlib's layouts draw everything once more to find them.
     """
     from matplotlib.figure import Figure
 
@@ -115,7 +118,7 @@ def make_figure(panels: int, **settings: Any) -> tuple[Any, Sequence[Any]]:
 
 
 def line_style(place: int) -> dict[str, Any]:
-    """Give the colour, the dashes and the marker of a line by its place among the others."""
+    """Return the colour, the dashes and the marker of a line by its number."""
     return {
         "color": COLOURS[place % len(COLOURS)],
         "linestyle": DASHES[place % len(DASHES)],
@@ -124,7 +127,7 @@ def line_style(place: int) -> dict[str, Any]:
 
 
 def legend_below(axes: Any, lines: Sequence[Any], labels: Sequence[str], *, title: str | None = None) -> None:
-    """Write the legend below the axes, where it hides nothing, in as many columns as there is room for."""
+    """Write the legend below the axes, where it hides nothing, in as many columns as fit."""
     room = _WIDTH - _RIGHT - 2 * _EDGE
     columns = max(1, min(len(labels), int(room / (_ENTRY + _LETTER * max(map(len, labels), default=1)))))
     rows = -(-len(labels) // columns) + (title is not None)
@@ -138,13 +141,13 @@ def legend_below(axes: Any, lines: Sequence[Any], labels: Sequence[str], *, titl
 
 
 def shrink(axes: Any, *, above: float = 0.0, below: float = 0.0) -> None:
-    """Make room of that many inches in the figure."""
+    """Shrink the axes by so many inches."""
     own, height = axes.get_position(), axes.figure.get_figheight()
     axes.set_position((own.x0, own.y0 + below / height, own.width, own.height - (above + below) / height))
 
 
 def _make_room(figure: Any, panels: Sequence[Any]) -> None:
-    """Widen the left margin where the numbers and the label of a vertical axis are longer than it."""
+    """Widen the left margin if the numbers and the label of a vertical axis do not fit."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas: Any = FigureCanvasAgg(figure)

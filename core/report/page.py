@@ -1,4 +1,4 @@
-"""Pages of HTML that need nothing from anywhere: the frame, figures and tables."""
+"""Self-contained pages of HTML: the frame, figures and tables."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:3px 20px}
 dd{margin:0;overflow-wrap:anywhere}
 @media print{section{break-inside:avoid}}
 """
-"""A style, light or dark by the reader's own setting; pictures are on white."""
+"""A style, light or dark by the reader's setting; pictures have a white background."""
 
 
 def document(title: str, subtitle: str, parts: Iterable[str]) -> str:
-    """Write a whole page; `parts` are HTML, empty ones are left out."""
+    """Write a whole page; `parts` are HTML, and empty ones are left out."""
     lines = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -51,7 +51,7 @@ def document(title: str, subtitle: str, parts: Iterable[str]) -> str:
 
 
 def figure(title: str, caption: str, description: str, svg: str) -> str:
-    """Write a picture with a title above and a caption below; the description is for readers who don't see it."""
+    """Write a picture with a title above and a caption below; the description is for readers who can't see it."""
     return (
         f'<figure><h3>{escape(title)}</h3><div role="img" aria-label="{escape(f"{title}. {description}")}">{svg}</div>'
         f"<figcaption>{escape(caption)}</figcaption></figure>"

@@ -1,6 +1,6 @@
 """The search: protocols of tuners and cost models, the tuning loop, callbacks, progress.
 
-Names are imported when they are first used: a search needs no comparison.
+Names are imported when they are first used, so that a search loads no comparison.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Allocation of trials to the tasks of one program: which task is searched in the next round.
+"""Allocation of trials to the tasks of one program: the choice of the task for the next round.
 
 `GradientAllocation` is section 6 of Zheng et al., "Ansor: Generating High-Performance Tensor Programs for Deep
 Learning" (OSDI 2020): the task whose next round promises most for the time of the whole program is next.
@@ -19,12 +19,12 @@ from pegbox.hooks.refs import parse_spec
 from pegbox.shown import value_text
 
 Total: TypeAlias = Callable[[Sequence[float]], float]
-"""The function of the seconds of each task that is minimized: their sum, each as often as it is called."""
+"""The objective, a function of each task's seconds: for a program, their sum weighted by the number of calls."""
 
 UNKNOWN = 1e10
 """The seconds of a task without a successful trial: any success is an improvement."""
 
-_STEP = 1e-4  # of a task's seconds, for the derivative of the total
+_STEP = 1e-4  # relative change of a task's seconds, for the derivative of the total
 
 
 @dataclass
@@ -34,9 +34,9 @@ class Progress:
     Attributes:
         flop: arithmetic operations of one call.
         best: seconds of its fastest configuration after each round.
-        similar: a word that tasks of about the same attainable speed share; empty: like no other.
+        similar: a word shared by tasks of about the same attainable speed; empty for a task unlike all others.
         exhausted: True if no configuration is left.
-        can_wait: True where the program runs without the task, so that its first round can wait.
+        can_wait: True if the program runs without the task, so that its first round can wait.
     """
 
     flop: float = 0.0
@@ -47,21 +47,21 @@ class Progress:
 
     @property
     def cost(self) -> float:
-        """Seconds of the best so far."""
+        """The seconds of the best so far."""
         return min(self.best[-1], UNKNOWN) if self.best else UNKNOWN
 
     @property
     def speed(self) -> float:
-        """Operations a second of the best so far."""
+        """The operations per second of the best so far."""
         return self.flop / self.cost
 
 
 @runtime_checkable
 class Allocation(Protocol):
-    """A rule that shares out rounds among tasks."""
+    """A rule that distributes rounds among tasks."""
 
     def next(self, tasks: Sequence[Progress]) -> int | None:
-        """Choose the task of the next round; None where all are exhausted."""
+        """Choose the task of the next round; None if all are exhausted."""
 
 
 AllocationLike: TypeAlias = str | Callable[..., Allocation]
@@ -69,11 +69,11 @@ AllocationLike: TypeAlias = str | Callable[..., Allocation]
 
 
 def make_allocation(given: AllocationLike, total: Total) -> Allocation:
-    """Make the allocation that a name or a factory means; factories that declare `total` get the objective.
+    """Make the allocation from a name or a factory; factories that declare `total` get the objective.
 
     Raises:
         UnknownName, ArgumentError: there is no such allocation, or it has no such option.
-        PluginError: the factory raises, or makes something else.
+        PluginError: the factory raises, or returns something else.
     """
     owner, written = f"allocation {value_text(given)}", {}
     if isinstance(given, str):
@@ -98,7 +98,7 @@ class RoundRobin:
         self._last = -1
 
     def next(self, tasks: Sequence[Progress]) -> int | None:
-        """Choose the task after the one that was last."""
+        """Choose the task after the last one."""
         for step in range(1, len(tasks) + 1):
             number = (self._last + step) % len(tasks)
             if not tasks[number].exhausted:
@@ -109,7 +109,7 @@ class RoundRobin:
 
 @dataclass(frozen=True)
 class GradientAllocation:
-    """An allocation to the task of the steepest descent. Each task has one round first, in their order.
+    """An allocation to the task with the steepest descent. Each task has one round first, in their order.
 
     First rounds that can wait take turns with the later rounds of all tasks. The variants of a model's graph
     have several times as many tasks as the first variant, and most of their kernels are slower than its own.
@@ -119,7 +119,7 @@ class GradientAllocation:
     but at most the gain that takes the task to `1 / beta` of the speed of the fastest similar one.
 
     Args:
-        total: of the seconds of all tasks.
+        total: the objective, a function of the seconds of all tasks.
     """
 
     total: Total = sum
@@ -133,7 +133,7 @@ class GradientAllocation:
         check_int("window", self.window)
 
     def next(self, tasks: Sequence[Progress]) -> int | None:
-        """Choose the task of the steepest descent; among equals, that with the fewest rounds."""
+        """Choose the task with the steepest descent; among equals, the one with the fewest rounds."""
         open_ones = [n for n, task in enumerate(tasks) if not task.exhausted]
         fresh = [n for n in open_ones if not tasks[n].best]
         needed = [n for n in fresh if not tasks[n].can_wait]
@@ -147,7 +147,7 @@ class GradientAllocation:
         return min(started, key=lambda n: (self.gradient(tasks, n), len(tasks[n].best)))
 
     def gradient(self, tasks: Sequence[Progress], number: int) -> float:
-        """Estimate the seconds that one more round of a task adds to the total: 0 or less where it gains."""
+        """Estimate the seconds that one more round of a task adds to the total: 0, or negative for a gain."""
         task, costs = tasks[number], [each.cost for each in tasks]
         step = _STEP * task.cost
         nearer = [*costs[:number], task.cost - step, *costs[number + 1 :]]
@@ -166,15 +166,16 @@ class GradientAllocation:
 class BestOfAllocation:
     """An allocation to implementations of one operator, of which only the fastest counts.
 
-    The next one is the implementation that an optimist expects to be the fastest: after n rounds, one more is hoped to
-    take it from the seconds of its best, c, to c (1 - 1/n), the mean gain of the rounds so far, as in
-    `GradientAllocation`. So one that takes twice as long as the fastest has two rounds, one that takes a tenth longer
-    ten, and all others go to the fastest. The principle is optimism in the face of uncertainty (Lai and Robbins,
-    "Asymptotically efficient adaptive allocation rules", 1985), for the best of all draws in place of their mean.
+    The next one is the implementation that an optimist expects to be the fastest: after n rounds, the optimist hopes
+    that one more reduces its best seconds c to c (1 - 1/n), the mean gain of the rounds so far, as in
+    `GradientAllocation`. So an implementation that takes twice as long as the fastest gets two rounds, one that takes a
+    tenth longer gets ten, and the fastest gets all others. The principle is optimism in the face of uncertainty (Lai
+    and Robbins, "Asymptotically efficient adaptive allocation rules", 1985), applied to the best of all draws instead
+    of their mean.
     """
 
     def next(self, tasks: Sequence[Progress]) -> int | None:
-        """Choose the implementation with the least hoped seconds; among equals, the one with the fewest rounds."""
+        """Choose the implementation with the fewest hoped-for seconds; among equals, the one with the fewest rounds."""
         open_ones = [number for number, task in enumerate(tasks) if not task.exhausted]
         if not open_ones:
             return None

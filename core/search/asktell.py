@@ -38,14 +38,14 @@ def create_tuner(
 
     Args:
         tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
-        over: the space to search, or a task or recorded space, whose space it is.
+        over: the space to search, or a task or recorded space that has one.
         seed: the same seed and answers give the same proposals.
         transfer: as for `tune`; needs a task.
-        options: of the tuner.
+        options: the tuner's options.
 
     Raises:
-        ArgumentError: an option outside its domain, or `over` is neither a space nor a task.
-        UnknownName, PluginError: no such tuner, or it makes none.
+        ArgumentError: an option is outside its domain, or `over` is neither a space nor a task.
+        UnknownName, PluginError: there is no such tuner, or its factory does not make one.
         SpaceError: no configuration of the space is valid.
     """
     if not isinstance(over, ConfigSpace) and not is_task(over):
@@ -64,11 +64,11 @@ def create_tuner(
 
 
 class AskTell:
-    """A tuner with checks on both sides: of its proposals, and of the calls.
+    """A tuner with checks of its proposals and of the calls to it.
 
-    All reported results are kept, also where the tuner fails: `trials` has them in their order. If a configuration is
-    reported again, the latest result counts. `flop` (per call) turns seconds into GFLOP/s, `bytes_moved` into GB/s
-    where there is no arithmetic.
+    All reported results are kept in order in `trials`, even if the tuner fails. If a configuration is reported again,
+    the latest result counts. `flop` (per call) turns seconds into GFLOP/s, and `bytes_moved` into GB/s without
+    arithmetic.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class AskTell:
         self._started = time.monotonic()
 
     def ask(self, n: int = 1) -> list[Config]:
-        """Propose at most `n` new configurations; [] when the space has no more.
+        """Propose at most `n` new configurations; [] if the space has no more.
 
-        Raises `TuningError` when the tuner breaks, or proposes what is not a valid configuration of the space.
+        Raises `TuningError` if the tuner breaks, or proposes anything but a valid configuration of the space.
         """
         check_int("n", n)
         if self.space.fingerprint != self._fingerprint:
@@ -102,12 +102,12 @@ class AskTell:
     def tell(self, configs: Config | Sequence[Config], costs: Cost | Sequence[Cost]) -> None:
         """Report the costs of configurations: seconds, or results; infinity and None for those that failed.
 
-        `configs` is one or several, whether they were asked for or not, and there are as many costs.
-        All of them are checked before any of them counts.
+        `configs` is one or several, whether asked for or not, with as many costs. All are checked before any of them
+        counts.
 
         Raises:
-            ArgumentError: not a cost, not a configuration of the space, or not as many costs as configurations.
-            TuningError: the tuner broke. The results are kept.
+            ArgumentError: a cost or a configuration is invalid, or there are not as many costs as configurations.
+            TuningError: the tuner broke; the results are kept.
         """
         several = [configs] if isinstance(configs, Config) else configs
         listed = check_list("tell: configs", several, "a configuration, or a list of them")
@@ -129,7 +129,7 @@ class AskTell:
 
     @property
     def model(self) -> ModelReport | None:
-        """The quality of the tuner's model on trials that it had not seen; None without a model, or a test."""
+        """The quality of the tuner's model on unseen trials; None without a model or a test."""
         with self._answerable():
             return self._proposer.model_report()
 
@@ -166,7 +166,7 @@ def _costs(configs: Sequence[Config], costs: Any) -> list[Any]:
 
 
 def _result(place: int, cost: Any) -> Result:
-    """Make the result of a reported cost. Raises `ArgumentError` for a value that cannot be a cost."""
+    """Make the result for a reported cost. Raises `ArgumentError` for a value that cannot be a cost."""
     if isinstance(cost, Failed):
         return cost
     seconds = cost.costs if isinstance(cost, Ok) else (_seconds(place, cost),)

@@ -1,7 +1,6 @@
-"""Factories: make tuners and cost models from names and options; `BaseTuner`, an optional base class.
+"""Factories of tuners and cost models, from names and options, and `BaseTuner`, an optional base class.
 
-`MyTuner.with_options(alpha=2)` is a factory of "a MyTuner with alpha=2", which `tune` and `compare` call anew for each
-space and each seed.
+`MyTuner.with_options(alpha=2)` is a factory, which `tune` and `compare` call for each space and each seed.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class TunerInputs(TypedDict, total=False):
-    """The inputs of a tuner, where its factory declares them; `NO_INPUTS` for a space alone."""
+    """The inputs of a tuner whose factory declares them; `NO_INPUTS` for a space alone."""
 
     program: FeatureSource | None
     transfer: Sequence[Transfer]
@@ -45,9 +44,9 @@ RESERVED = frozenset({*NO_INPUTS, "seed"})
 
 @dataclass(frozen=True, eq=True, repr=False)
 class BoundTuner:
-    """A factory of tuners with options given: `BoundTuner(MyTuner, {"alpha": 2})(space, seed=0)`.
+    """A factory of tuners with given options: `BoundTuner(MyTuner, {"alpha": 2})(space, seed=0)`.
 
-    Raises `ArgumentError` for the options that are not the user's to give (`RESERVED`).
+    Raises `ArgumentError` for options that a user may not give (`RESERVED`).
     """
 
     factory: Callable[..., Any]
@@ -69,7 +68,7 @@ class BoundTuner:
         return str(self)
 
     def __hash__(self) -> int:
-        return hash((self.factory, frozenset(self.options)))  # the values may be lists
+        return hash((self.factory, frozenset(self.options)))  # a value may be a list, which has no hash
 
     def __str__(self) -> str:
         return call(str(getattr(self.factory, "__name__", self.factory)), self.options)
@@ -78,9 +77,9 @@ class BoundTuner:
 
 
 class _InitSignature:
-    """The signature of a tuner's `__init__`, with the fields of its `Options` in the place of `**options`.
+    """The signature of a tuner's `__init__`, with the fields of its `Options` in place of `**options`.
 
-    `inspect` would not look at `__init__`, because there is a `__new__`.
+    `inspect` ignores `__init__` if there is a `__new__`.
     """
 
     def __get__(self, instance: object, kind: type[BaseTuner]) -> inspect.Signature:
@@ -95,8 +94,8 @@ class _InitSignature:
 class BaseTuner:
     """An optional base class: a tuner is any class with `ask` and `tell` (see `pegbox.search.Tuner`).
 
-    It adds `with_options`, and `Options`: a frozen dataclass of the options that `__init__` takes as `**options` and
-    makes by `self.Options(**options)`.
+    It adds `with_options`, and `Options`, a frozen dataclass of the options: `__init__` takes `**options` and calls
+    `self.Options(**options)`.
     """
 
     Options: ClassVar[type[Any] | None] = None
@@ -120,14 +119,14 @@ class BaseTuner:
         return super().__new__(cls)
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        # Unpickling calls `__new__`, which wants a space; the tuner's own comes with its state.
+        # Unpickling calls `__new__`, which needs a space; the tuner's own is in its state.
         return (ConfigSpace,)
 
     @classmethod
     def with_options(cls, **options: Any) -> BoundTuner:
         """Make a factory of tuners of this class with these options.
 
-        Raises `ArgumentError` for the options that are not the user's to give (`RESERVED`).
+        Raises `ArgumentError` for options that a user may not give (`RESERVED`).
         """
         return BoundTuner(cls, options)
 
@@ -150,9 +149,8 @@ def make_tuner(
 ) -> Tuner:
     """Make the tuner that `spec` ("xgb:plan_size=32", "file.py:MyTuner", or a factory) means, over `space`.
 
-    `options` come on top of those in the spec and win over them. The `inputs` are given to factories that declare them.
-    Raises `UnknownName` for an unknown tuner, `ArgumentError` for a bad option, `PluginError` if it raises or makes no
-    tuner.
+    `options` override those in the spec. Factories that declare `inputs` get them. Raises `UnknownName` for an unknown
+    tuner, `ArgumentError` for a bad option, `PluginError` if the factory raises or does not return a tuner.
     """
     check_int("seed", seed, minimum=0)
     factory, name, written = _resolve("tuner", spec)
@@ -175,7 +173,7 @@ def make_tuner(
 
 
 def check_tuner(spec: str | Spec | TunerFactory) -> None:
-    """Raise the errors of `make_tuner` for an unknown tuner, or for options that it does not take."""
+    """Raise the errors of `make_tuner` for an unknown tuner, or for unknown options."""
     factory, name, written = _resolve("tuner", spec)
     bind_options(f"tuner {name!r}", factory, written, but=RESERVED)
 
@@ -185,7 +183,7 @@ def _options(options: object) -> Mapping[str, object]:
 
 
 def declared_inputs(spec: str | Spec | TunerFactory) -> frozenset[str]:
-    """Find which of `program`, `transfer` and `experience` the tuner's factory takes: no other is made."""
+    """Find which of `program`, `transfer` and `experience` the tuner's factory takes, so that no other is made."""
     factory, _, _ = _resolve("tuner", spec)
     return frozenset(NO_INPUTS) & set(signature_of(factory).parameters)
 
@@ -196,7 +194,7 @@ def make_cost_model(
     seed: int = 0,
     options: Mapping[str, object] | None = None,
 ) -> CostModel:
-    """Make the cost model that `spec` names; an object that is one already is returned.
+    """Make the cost model that `spec` names; return an object that is one already.
 
     Raises as `make_tuner` does.
     """
@@ -230,7 +228,7 @@ def _resolve(kind: str, spec: str | Spec | Callable[..., Any]) -> tuple[Callable
 
 
 def check_factory(tuner: Any) -> TunerFactory:
-    """Return the tuner's factory. Raises `ArgumentError` for something else, a tuner for instance."""
+    """Return the tuner's factory. Raises `ArgumentError` for anything else, such as a tuner."""
     if isinstance(tuner, Tuner) and not isinstance(tuner, type):
         raise ArgumentError(
             f"{tuner!r} is an instance, made for one space and one seed; every run needs a new one: give its "
@@ -243,7 +241,7 @@ def check_factory(tuner: Any) -> TunerFactory:
 
 
 def tuner_label(spec: str | Spec | TunerFactory) -> str:
-    """Name a tuner in tables, records and messages: "xgb:plan_size=32", "MyTuner(alpha=2)", "MyTuner"."""
+    """Name a tuner for tables, records and messages: "xgb:plan_size=32", "MyTuner(alpha=2)", "MyTuner"."""
     match spec:
         case str():
             return str(parse_spec(spec))

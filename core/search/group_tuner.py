@@ -1,4 +1,4 @@
-"""`GroupTuner`: the tuners of an operator's implementations as one, which asks the one that promises most."""
+"""`GroupTuner`: one tuner for an operator's implementations, which asks the tuner of the most promising one."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from pegbox.space import Config
 
 ROUND = 8
-"""The trials of one implementation until another may be next, and the unit in which its progress is counted."""
+"""The number of trials of one implementation before another may follow, and the unit of its progress."""
 
 
 class GroupTuner:
-    """A tuner over the spaces of a group: each batch is of one implementation, which an allocation chooses.
+    """A tuner over the spaces of a group: an allocation chooses the implementation of each batch.
 
     It has no model of its own, so that any tuner can be used for the implementations.
 
     Args:
         group: the implementations.
-        tuners: the tuner of each, by its name.
-        allocation: chooses the implementation of the next batch by the seconds of the best of each so far.
+        tuners: the tuner of each, by name.
+        allocation: the rule that chooses the implementation of the next batch by the seconds of each one's best so far.
     """
 
     def __init__(self, group: TaskGroup, tuners: Mapping[str, Tuner], allocation: Allocation) -> None:
@@ -42,7 +42,7 @@ class GroupTuner:
         self.experienced = any(getattr(each, "experienced", True) for each in self._tuners.values())
 
     def ask(self, n: int) -> Sequence[Config]:
-        """Propose at most `n` configurations of the implementation that promises most."""
+        """Propose at most `n` configurations of the most promising implementation."""
         while (number := self._next()) is not None:
             proposed = list(self._tuners[self._names[number]].ask(min(n, ROUND)))
             self._asked[number] += len(proposed)
@@ -70,7 +70,7 @@ class GroupTuner:
                 wait()
 
     def _next(self) -> int | None:
-        """Choose the implementation of the next batch; those that were not asked yet come first."""
+        """Choose the implementation of the next batch; those without a trial come first."""
         left = [number for number, each in enumerate(self._progress) if not each.exhausted]
         if fresh := [number for number in left if not self._asked[number] and not self._costs[number]]:
             return fresh[0]
@@ -79,7 +79,7 @@ class GroupTuner:
         return self._allocation.next(self._progress)
 
     def _count(self, number: int, costs: Sequence[float]) -> None:
-        """Add trials, and write down the best after each round of them."""
+        """Add trials, and note the best after each round of them."""
         own = self._costs[number]
         own += costs
         ends = [*range(ROUND, len(own), ROUND), len(own)]

@@ -1,4 +1,4 @@
-"""`Objective`: a function to minimize, with its space; it is called in this process."""
+"""`Objective`: a function to minimize, with its space; pegbox calls it in this process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pegbox.space.entities import KnobEntity
 from pegbox.task.code_fingerprint import code_fingerprint
 
 CostFunction: TypeAlias = Callable[[Config], float]
-"""A function that returns the cost of a configuration: a finite number above 0, the lower, the better."""
+"""A function that returns the cost of a configuration: a finite number above 0; lower is better."""
 
 _SPACE = (
     "a pegbox.ConfigSpace, as in space = pegbox.ConfigSpace(); space.define_knob('block', [16, 32, 64]); the function "
@@ -33,22 +33,24 @@ _SPACE = (
 
 
 class Objective:
-    """A function of one's own with the space of its configurations, for `minimize` and `compare`.
+    """A user's function with the space of its configurations, for `minimize` and `compare`.
 
     Args:
-        function: is called with a configuration, whose values are read as in a template (`config["block"].val`), and
-            returns its cost: a finite number above 0, the lower, the better. One that raises, or returns anything else,
-            makes a failed trial with the reason.
+        function: a function of a configuration, whose values it reads as in a template (`config["block"].val`), that
+            returns its cost: a finite number above 0; lower is better. If it raises, or returns anything else, the
+            trial fails with the reason.
         space: the configurations.
-        name: for tables and records; by default the function's own.
-        repeat: calls for each configuration; the median of their costs counts. With several of them costs are taken to
-            be noisy: at the end the best few are called again, interleaved.
-        unit: of the costs, for people; "s" is shown as ms or us where that is readable. By default they are numbers.
-        pure: the cost depends on the configuration alone, not on what else the machine does. `compare(jobs=N)` may then
-            call the function in several processes at once.
+        name: the name for tables and records; by default the function's own.
+        repeat: the number of calls for each configuration; the median of their costs counts. With several calls, costs
+            are taken to be noisy: at the end, the best few are called again, interleaved.
+        unit: the unit of the costs, for people; "s" is shown as ms or us if that is more readable. By default, costs
+            are plain numbers.
+        pure: True if the cost depends on the configuration alone, not on the load of the machine. `compare(jobs=N)` may
+            then call the function in several processes at once.
 
     Raises:
-        ArgumentError: no function of one argument, no space, or another argument that makes no sense.
+        ArgumentError: `function` does not take one argument, `space` is not a space, or another argument is outside its
+            domain.
     """
 
     flop = 0.0
@@ -72,7 +74,7 @@ class Objective:
         self.unit = check_text("unit", unit)
         self.pure = check_instance("pure", pure, bool, "True, or False for a function that times something")
         self.kwargs: dict[str, Any] = {}
-        self.code = code_fingerprint(function)  # now: what it closes over may change when it is called
+        self.code = code_fingerprint(function)  # computed now, because calls may change the function's closure
 
     @property
     def workload(self) -> tuple[str, dict[str, Any]]:
@@ -81,7 +83,7 @@ class Objective:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the space, which records carry."""
+        """The fingerprint of the space, for records."""
         return self.space.fingerprint
 
     def __repr__(self) -> str:
@@ -99,7 +101,7 @@ class ObjectiveMeasurer(Measurer):
             yield config, self.remeasure([config])[0]
 
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
-        """Call for each of the configurations in turn, as often as the objective says."""
+        """Call the function for each configuration in turn, `repeat` times."""
         calls: list[list[_Evaluation]] = [[] for _ in configs]
         for _ in range(self._objective.repeat):
             for config, done in zip(configs, calls, strict=True):
@@ -108,11 +110,11 @@ class ObjectiveMeasurer(Measurer):
         return [_result(done) for done in calls]
 
     def beside(self) -> None:
-        """Allow no work while the function runs: it may be timing itself."""
+        """Allow no work while the function runs, because it may be timing itself."""
 
 
 class _Evaluation(NamedTuple):
-    """A call of the function: its cost, or the fault; its seconds."""
+    """A call of the function: its cost or the fault, and its seconds."""
 
     cost: float
     fault: str | None
@@ -123,7 +125,7 @@ class _Evaluation(NamedTuple):
         began = time.perf_counter()
         try:
             value: object = function(config)
-        except (Exception, SystemExit) as error:  # sys.exit() ends that call, not the search
+        except (Exception, SystemExit) as error:  # sys.exit() ends this call, not the search
             return cls(math.inf, _raised(error), time.perf_counter() - began)
         seconds = time.perf_counter() - began
         cost = number_of(value)
@@ -131,17 +133,17 @@ class _Evaluation(NamedTuple):
 
 
 def number_of(value: object) -> float | None:
-    """Convert a cost to a float; None for text, a truth value, an array of several."""
+    """Convert a cost to a float; None for text, a truth value, or an array of several numbers."""
     if isinstance(value, bool | np.bool_ | str | bytes) or value is None:
         return None
     try:
         return float(value)  # type: ignore[arg-type]  # whatever can be made one
-    except (TypeError, ValueError, OverflowError, SpaceError):  # the last one for a knob in place of its value
+    except (TypeError, ValueError, OverflowError, SpaceError):  # SpaceError for a knob in place of its value
         return None
 
 
 def _fault(value: object, cost: float | None) -> str | None:
-    """Explain why the value cannot be a cost; None where it can."""
+    """Explain why the value cannot be a cost; None if it can."""
     if cost is not None and 0.0 < cost < math.inf:
         return None
     if cost is not None and cost <= 0.0:
@@ -178,7 +180,7 @@ def _checked(function: CostFunction) -> CostFunction:
             f"function={_name_of(function)}{inspect.signature(function)}: it must take one argument, the "
             f"configuration ({error}); give {wanted}"
         ) from None
-    except ValueError:  # written in C, without a signature
+    except ValueError:  # functions in C may have no signature
         pass
     return function
 

@@ -40,10 +40,10 @@ MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
 
 @dataclass(frozen=True)
 class Problem:
-    """A task or group to search: tuners are made over its space, their proposals have to belong to `full_space`.
+    """A task or group to search: tuners are made over its space, and their proposals must belong to `full_space`.
 
     `open(**options)` makes the measurer of one run; a simulation ignores the options. `measured` is the object that the
-    user named.
+    user gave.
     """
 
     task: SearchTask | TaskGroup
@@ -52,28 +52,28 @@ class Problem:
 
     @property
     def simulated(self) -> bool:
-        """True if the task is answered from records."""
+        """True if results come from records."""
         return isinstance(self.task, RecordedSpace)
 
     @property
     def full_space(self) -> ConfigSpace | TaskGroup:
-        """The space of the configurations; of a recorded task, the one that they are a part of; a group has several."""
+        """The space of the configurations; for a recorded task, the whole space; a group has several."""
         if isinstance(self.task, TaskGroup):
             return self.task
         return self.task.full_space if isinstance(self.task, RecordedSpace) else self.task.space
 
     @property
     def watches(self) -> list[Callback]:
-        """The callbacks that watch this machine, where tasks are timed."""
+        """The callbacks that watch this machine, if it times tasks."""
         return [NoiseWatch(self.task.target.num_cores)] if isinstance(self.task, Task | TaskGroup) else []
 
     @property
     def subject(self) -> Subject:
-        """The computation or function that is searched, as results name it."""
+        """The computation or function to search, as results name it."""
         own = self.measured.task if isinstance(self.measured, RecordedSpace) else self.measured
         return Subject(
             self.measured.name,
-            own if isinstance(own, Task | TaskGroup) else None,  # nothing else has programs to show
+            own if isinstance(own, Task | TaskGroup) else None,  # only these have programs to show
             flop=self.task.flop,
             bytes_moved=float(getattr(self.task, "bytes_moved", 0.0)),
             unit=self.task.unit if isinstance(self.task, Objective) else "s",
@@ -81,7 +81,7 @@ class Problem:
 
     @property
     def preferred(self) -> list[Config]:
-        """The configurations that templates of its tasks prefer before anything is known; a search begins with them."""
+        """The configurations that its tasks' templates prefer without measurements; a search begins with them."""
         if not isinstance(self.task, Task | TaskGroup):
             return []
         return [config for task in tasks_of(self.task) if (config := preferred_config(task)) is not None]
@@ -95,7 +95,7 @@ class Problem:
         return run(tuner, measurer, options, subject=self.subject, space=space, searched=searched, prior=prior)
 
     def check_measured(self, *, records: object, resume: object, measure_options: object) -> None:
-        """Raise `ArgumentError` where a simulation, which must not pass for a measurement, is given its options."""
+        """Raise `ArgumentError` if a simulation is given a measurement's options, so that it cannot pass for one."""
         if self.simulated and (records is not None or resume is not False):
             raise ArgumentError(
                 f"records={value_text(records)}: a simulated search measures nothing, so there is "
@@ -108,15 +108,15 @@ class Problem:
 
 
 def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> Problem:
-    """Make the problem of `task` and `runner`, simulated where either answers from records (`recorded_space_for`).
+    """Make the problem of `task` and `runner`, simulated if either answers from records (`recorded_space_for`).
 
     Args:
-        measurer: opens a measurer for a task that is not simulated; None where there is none.
+        measurer: a function that opens a measurer for a task that is not simulated, or None.
 
     Raises:
-        ArgumentError: not a task, a task that nothing can measure, or a recorded space or an objective together with a
+        ArgumentError: this is not a task, or nothing can measure it, or a recorded space or an objective comes with a
             runner.
-        RecordError: the runner's records are of something else.
+        RecordError: the runner's records belong to another task.
     """
     check_task(task)
     if isinstance(task, TaskGroup):
@@ -137,7 +137,7 @@ def _group_problem(group: TaskGroup, runner: object, measurer: MeasurerFactory |
     """Make the problem of a group, whose tasks are measured.
 
     Raises:
-        ArgumentError: it is to be simulated, there is no measurer, or its tasks do not compute the same.
+        ArgumentError: it would be simulated, there is no measurer, or its tasks do not compute the same thing.
     """
     if isinstance(runner, SimulatedRunner) or measurer is None:
         raise ArgumentError(f"{group!r}: implementations are searched together by measuring; simulate one task of them")
@@ -150,9 +150,9 @@ def _group_problem(group: TaskGroup, runner: object, measurer: MeasurerFactory |
 
 
 def measuring_host(measurer: Measurer) -> str:
-    """Return the kind of the machines of a cluster that measures; empty where this machine does.
+    """Return the kind of the machines of a cluster that measures; empty if this machine does.
 
-    Raises `TuningError` where the cluster cannot be used.
+    Raises `TuningError` if the cluster cannot be used.
     """
     try:
         return check_measurer(measurer).host
@@ -161,9 +161,9 @@ def measuring_host(measurer: Measurer) -> str:
 
 
 def check_recording_host(callbacks: Iterable[CallbackLike], measurer: Measurer) -> None:
-    """Check that records of tasks come from machines of the kind that measures now, where trials are recorded.
+    """Check, if trials are recorded, that records of tasks come from the kind of machine that measures now.
 
-    Raises `RecordError` where they do not, and `TuningError` where the cluster cannot be used.
+    Raises `RecordError` if they do not, and `TuningError` if the cluster cannot be used.
     """
     for each in callbacks:
         if isinstance(each, Recorder) and isinstance(each.task, Task | TaskGroup):
@@ -171,14 +171,14 @@ def check_recording_host(callbacks: Iterable[CallbackLike], measurer: Measurer) 
 
 
 def is_task(task: object) -> bool:
-    """Decide if it is a task, a group, a recorded space or an objective. A configuration has a space, too."""
+    """Decide if the object is a task, a group, a recorded space or an objective. A configuration has a space, too."""
     if isinstance(task, TaskGroup):
         return True
     return isinstance(getattr(task, "space", None), ConfigSpace) and hasattr(task, "flop")
 
 
 def check_task(task: object) -> None:
-    """Raise `ArgumentError` for something else than a task: a name, a space, a configuration, a list of tasks."""
+    """Raise `ArgumentError` for anything but a task: a name, a space, a configuration, a list of tasks."""
     if is_task(task):
         return
     shown = task.name if isinstance(task, NamedFunction) else task
@@ -206,7 +206,7 @@ def local_measurer(
 ) -> MeasurerFactory:
     """Bind `LocalMeasurer` to the options `given`, and to a user's `measure_options`, which win over `defaults`.
 
-    Raises `ArgumentError` for those of the user that are given or `reserved`, and for what it does not take.
+    Raises `ArgumentError` for a user's options that are given already, `reserved`, or unknown.
     """
     given["timeout"] = check_seconds("timeout", timeout)
     taken = {*given, *reserved}

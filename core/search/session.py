@@ -1,4 +1,4 @@
-"""`Session`: a search of one task that goes on in rounds, each as long as its caller wants."""
+"""`Session`: a search of one task in rounds, each as long as its caller wants."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """A search in rounds with one tuner, which goes on with what it has learned; no configuration comes twice.
+    """A search in rounds with one tuner, which keeps its knowledge; no configuration comes twice.
 
-    Where several tasks share trials (`pegbox.search.allocation`), each task has a session.
+    If several tasks share trials (`pegbox.search.allocation`), each task has a session.
 
     Args:
         task, tuner, seed, transfer: as for `pegbox.tune`.
         history: earlier results; the tuner learns from them, and their configurations are not measured again.
 
     Attributes:
-        best: the fastest trial so far, history included; None where nothing ran.
-        trials: of all rounds, in order, without the history.
-        since_improvement: how many of them came after the best.
-        exhausted: the tuner has nothing left to propose.
-        run: its name in records.
+        best: the fastest trial so far, including history; None if nothing ran.
+        trials: the trials of all rounds in order, without the history.
+        since_improvement: the number of trials after the best.
+        exhausted: True if the tuner has nothing left to propose.
+        run: the search's name in records.
 
     Raises:
         ArgumentError, UnknownName, PluginError, SpaceError: as `pegbox.tune`.
@@ -75,7 +75,7 @@ class Session:
 
     @property
     def best_cost(self) -> float:
-        """Seconds; infinity where nothing ran."""
+        """The seconds of the best; infinity if nothing ran."""
         best = math.inf if self.best is None else self.best.cost
         return min([best, *(result.cost for _, result in self._unreported)])
 
@@ -88,16 +88,16 @@ class Session:
         measure_options: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> TuneResult:
-        """Measure at most that many more configurations.
+        """Measure at most `trials` more configurations.
 
         Args:
             runner, timeout, measure_options: as for `pegbox.tune`.
             options: other fields of `SearchOptions`: `early_stopping`, `batch_size`, `callbacks`, `store` (the user's),
-                or `finalists`, the number of the fastest of this round that are measured again at its end (0).
+                or `finalists`, the number of this round's fastest to measure again at its end (0).
 
         Raises:
-            ArgumentError, UnknownName, TuningError: as `pegbox.tune`; what was measured until then counts, here and in
-                later rounds.
+            ArgumentError, UnknownName, TuningError: as `pegbox.tune`; earlier measurements count, here and in later
+                rounds.
         """
         measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=self.seed, reserved=["best"])
         problem = problem_of(self.task, runner, measurer)

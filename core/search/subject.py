@@ -1,4 +1,4 @@
-"""`Subject`: the computation or function that a search is about, as its results name it."""
+"""`Subject`: the computation or function that is searched, as results name it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Subject:
-    """The computation or function that a search is about.
+    """The computation or function that is searched.
 
     Attributes:
         name: its name in results.
-        task: the task, or group of tasks, whose programs results show; None for a function, and where only a space is
+        task: the task, or group of tasks, whose programs results show; None for a function, or if only a space is
             known.
-        flop: operations of one call, 0 where they are not known; they turn seconds into GFLOP/s.
-        bytes_moved: bytes of one call, at least; they give a speed in GB/s where there is no arithmetic.
+        flop: operations of one call, 0 if unknown; they turn seconds into GFLOP/s.
+        bytes_moved: the smallest number of bytes of one call, for a speed in GB/s without arithmetic.
         unit: the unit of the costs, "s" for seconds.
     """
 
@@ -39,10 +39,10 @@ class Subject:
         check_float("bytes_moved", self.bytes_moved)
 
     def gflops(self, result: Result) -> float:
-        """Compute the GFLOP/s of a result; 0 where it failed, or the operations are not known."""
+        """Compute the GFLOP/s of a result; 0 if it failed, or the operations are unknown."""
         return self.flop / result.cost / 1e9 if isinstance(result, Ok) and self.flop else 0.0
 
     def speed(self, cost: float) -> str:
-        """Write a cost with its unit, and the speed where it is known."""
+        """Write a cost with its unit, and the speed if it is known."""
         speed = format_speed(cost, flop=self.flop, bytes_moved=self.bytes_moved)
         return f"{format_cost(cost, self.unit)}{f', {speed}' if speed else ''}"

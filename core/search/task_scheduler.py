@@ -1,4 +1,4 @@
-"""`TaskScheduler`: a search of several tasks in rounds, which share trials and time."""
+"""`TaskScheduler`: a search of several tasks in rounds; the tasks share trials and time."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ from pegbox.space import Config
 from pegbox.task.task import Task
 
 ROUND = 16
-"""The trials of one task until the next is chosen; fewer where the trials of all leave no two rounds for each."""
+"""The number of trials of one task until the next is chosen; fewer if trials do not suffice for two rounds each."""
 
 FIRST_ROUND = 1
-"""The trials of a task's first round: that of the known or predicted configuration, which needs no tuner."""
+"""The number of trials in a task's first round: only the known or predicted configuration, which needs no tuner."""
 
 FAILURES = 3
-"""The rounds in a row that cannot be measured after which the machinery counts as broken, rather than one task."""
+"""The number of failing rounds in a row after which the machinery counts as broken, rather than one task."""
 
 OnRound: TypeAlias = "Callable[[TaskScheduler, int, TuneResult], object]"
-"""A function that is called after each round, with the number of its task and its result."""
+"""A function called after each round, with the number of the task and its result."""
 
 
 class TaskScheduler:
     """A search of several tasks in rounds; an allocation chooses the task of each.
 
     Args:
-        tasks, tuner, seed: those of the sessions.
+        tasks, tuner, seed: as for the sessions.
         records: the file of all trials; None for none.
-        resume: go on from the records of the tasks in the file.
+        resume: continue from the tasks' records in the file.
 
     Attributes:
         sessions: the search of each task that has had a round, by the task's number.
-        progress: the seconds of the best of each task after each of its rounds.
-        records: the trials of each task, those in the file first, and those that were measured again.
+        progress: the seconds of each task's best after each of its rounds.
+        records: the trials of each task, those in the file first, and the remeasurements.
 
     Raises:
         ArgumentError, UnknownName, PluginError, RecordError: as `pegbox.tune`.
@@ -86,7 +86,7 @@ class TaskScheduler:
 
     @property
     def trials(self) -> list[int]:
-        """The number of trials of each task, those in the records among them."""
+        """The number of trials of each task, including those in the records."""
         measured = [len(self.sessions[n].trials) if n in self.sessions else 0 for n in range(len(self.tasks))]
         return [len(held) + new for held, new in zip(self._histories, measured, strict=True)]
 
@@ -103,17 +103,17 @@ class TaskScheduler:
         measure_options: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> StopReason:
-        """Search until a limit is reached, all spaces are exhausted, a callback stops it, or Ctrl-C.
+        """Search until a limit is reached, all spaces are exhausted, a callback stops it, or Ctrl-C is pressed.
 
         A task that cannot be measured, or has no valid configuration, is left out of further rounds, with a
         `RuntimeWarning`.
 
         Args:
-            trials: of all tasks together, those in the records among them.
-            budget: the time of all together; the round that runs when it ends is finished.
-            first: gives the configurations that a task's search begins with, by its number.
-            task_options: gives measure options of a task by its number, which count less than the next ones.
-            measure_options, options: those of `Session.round`.
+            trials: the number of trials of all tasks together, including those in the records.
+            budget: the time of all together; the running round is finished.
+            first: a function of a task's number that returns the configurations to begin with.
+            task_options: a function of a task's number that returns its measure options, which the next ones override.
+            measure_options, options: as for `Session.round`.
 
         Raises:
             ArgumentError, UnknownName, TuningError: as `pegbox.tune`.
@@ -162,30 +162,30 @@ class TaskScheduler:
                 on_round(self, number, result)
                 if result.stopped_because in ("interrupted", "stopped by a callback"):
                     return result.stopped_because
-        except KeyboardInterrupt:  # between rounds; the second one within a round
+        except KeyboardInterrupt:  # between rounds, or the second one within a round
             return "interrupted"
 
     def add(self, number: int, record: Record) -> None:
-        """Add a record that no round has measured to those of a task, and to the file."""
+        """Add a record measured outside the rounds to those of a task, and to the file."""
         self.records[number].append(record)
         for each in self._recorders[number]:
             if isinstance(each, Recorder):
                 each.journal.append(replace(record, run=each.run))
 
     def _session(self, number: int) -> Session:
-        """Return the search of a task, made for its first round: of hundreds of tasks, many may have none."""
+        """Return the search of a task; make it for the task's first round, since many of hundreds may have none."""
         if number not in self.sessions:
             task, history = self.tasks[number], self._histories[number]
             self.sessions[number] = Session(task, tuner=self._tuner, seed=self._seed, history=history)
         return self.sessions[number]
 
     def _cost(self, number: int) -> float:
-        """Return the seconds of a task's best, by those that were measured again where there are any."""
+        """Return the seconds of a task's best, by remeasurements if there are any."""
         found = best(self.records[number])
         return math.inf if found is None else found.cost
 
     def _leave_out(self, number: int, error: MeasureError | SpaceError | TuningError) -> None:
-        """Take a task out of the search, with a warning."""
+        """Remove a task from the search, with a warning."""
         self.progress[number].best.append(self._cost(number))
         self.progress[number].exhausted = True
         reason = getattr(error, "reason", "") or str(error)
@@ -193,7 +193,7 @@ class TaskScheduler:
         warnings.warn(message, RuntimeWarning, stacklevel=users_level())
 
     def _next(self, allocation: Allocation) -> int | None:
-        """Ask for the task of the next round. Raises `PluginError` for none of those that are left."""
+        """Ask for the task of the next round. Raises `PluginError` unless it is one of those left."""
         number = allocation.next(self.progress)
         if number is not None and number not in [n for n, each in enumerate(self.progress) if not each.exhausted]:
             raise PluginError(

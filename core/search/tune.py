@@ -53,60 +53,62 @@ def tune(
     store: TuningStore | Literal["user"] | None = "user",
     first: Sequence[Config] = (),
 ) -> TuneResult:
-    """Search the task's space for the fastest configuration, or those of several implementations together.
+    """Search the task's space for the fastest configuration, or the spaces of several implementations together.
 
-    Given a `RecordedSpace` for the task, or a `SimulatedRunner` for the runner, nothing is compiled and run: the
-    search goes over what was recorded, answers come from there, and all times are those of a virtual clock.
+    With a `RecordedSpace` as the task, or a `SimulatedRunner` as the runner, nothing is compiled or run: the search
+    covers the recorded configurations, their results come from the records, and a virtual clock gives all times.
 
     Args:
-        task: a task; its implementations (`task.with_implementations()`), which share the trials, most of them for the
-            most promising ones; or a recorded space.
+        task: a task; its implementations (`task.with_implementations()`), which share the trials, most of which go to
+            the most promising ones; or a recorded space.
         tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
-        trials: new measurements at most, at least 1; None when only the budget limits.
-        budget: seconds, or text such as "60s", "5m", "1m30s".
-        early_stopping: end after that many trials without improvement.
+        trials: the largest number of new measurements, at least 1; None if only the budget limits them.
+        budget: the longest time: seconds, or text such as "60s", "5m", "1m30s".
+        early_stopping: the number of trials without improvement after which to end.
         records: a file to which every trial is appended at once.
         resume: start from the task's records in the file; no configuration in them is measured again. `trials` then
-            counts those too, so that repeating the command finishes the run. Where the template's code has been edited
-            since, it is an error; "edited" takes over the costs of the old code nevertheless.
-        seed: of the tuner and of the random inputs.
+            counts those, too, so that repeating the command finishes the run. It is an error if the template's code has
+            been edited since; "edited" uses the costs of the old code nevertheless.
+        seed: the seed of the tuner and of the random inputs.
         runner: the name of a runner plugin, with options if any ("patient:spread=0.1"), "file.py:Class", a factory, a
             `distributed.Client`, which measures on its cluster, or a `SimulatedRunner`.
-        timeout: the longest run of a trial, written as `budget` is.
-        batch_size: the number of configurations that the tuner is asked for at a time; by default its own number, or as
-            many as a cluster has machines where these are more. With a number given, proposals do not depend on the
+        timeout: the longest run of a trial, given as `budget` is.
+        batch_size: the number of configurations to ask the tuner for at a time; by default the tuner's own number, or
+            the number of a cluster's machines if that is larger. With a number given, proposals do not depend on the
             machines.
         callbacks: `pegbox.search.Callback`s, or functions, which are called with each trial.
-        progress: show a live line on a terminal, one line a batch otherwise (on standard error).
+        progress: show a live line on a terminal, or else one line per batch (on standard error).
         measure_options: further keyword arguments of `LocalMeasurer`.
         transfer: records of other shapes of the template on the same target (files, names of recorded spaces that
             ship, or journals), for a tuner that learns from them.
-        store: where the best is kept for later programs: the user's store, another `pegbox.store.TuningStore`, or None
-            for nowhere. See docs/store.md.
-        first: configurations that are measured before those of the tuner, such as the best known by now, and again at
-            the end with the fastest, so that the winner is not slower than they are. The configuration that a template
-            prefers (`cfg.prefer_first`) follows them.
+        store: the store that keeps the best for later programs: by default the user's, another
+            `pegbox.store.TuningStore`, or None for no store. See docs/store.md.
+        first: configurations to measure before those of the tuner, such as the best known so far, and again at the end
+            with the fastest, so that the winner is not slower than they are. The configuration that a template prefers
+            (`cfg.prefer_first`) follows them.
 
     Returns:
-        A `TuneResult`. `.best` is the winner, None where nothing ran: `.best.config` is what `pegbox.build` takes,
-        `.best.cost` (seconds), `.best.gflops`, `.best.baseline` (NumPy's time for the same, and the machine's limits);
-        `.trials` has every trial in order, with its `.config`, `.cost` and `.result`; `.elapsed` and `.stopped_because`
-        say how the run ended. For a group, `.implementation` names the winner, and `.task` is its task. `print(result)`
-        shows it, `.plot("search.png")` and `.to_html("search.html")` draw it. Ctrl-C ends the search early and raises
-        nothing: the result holds everything measured, with `stopped_because="interrupted"`. A loop over tasks has to
-        ask for that, and `break`; else it goes on. A second Ctrl-C within 5 s of the first raises `KeyboardInterrupt`,
+        A `TuneResult`. `.best` is the winner, None if nothing ran, with `.best.config` (the configuration for
+        `pegbox.build`), `.best.cost` (seconds), `.best.gflops` and `.best.baseline` (NumPy's time for the same
+        computation, and the machine's limits); `.trials` has every trial in order, with its `.config`, `.cost` and
+        `.result`; `.elapsed` and `.stopped_because` tell how the run ended. For a group, `.implementation` names the
+        winner, and `.task` is its task. `print(result)` shows it, `.plot("search.png")` and `.to_html("search.html")`
+        draw it. Ctrl-C ends the search early and raises
+        nothing: the result holds everything measured, with `stopped_because="interrupted"`. A loop over tasks must
+            check for that, and `break`; else it continues. A second Ctrl-C within 5 s of the first raises
+            `KeyboardInterrupt`,
         and so ends the loop.
 
     Raises:
-        ArgumentError: an option outside its domain, `first` of another space, `resume` without `records`, `records` of
-            a simulation, or `transfer` that the tuner does not take or that holds nothing of use.
-        UnknownName, PluginError: no such tuner or runner.
+        ArgumentError: an option is outside its domain, `first` belongs to another space, `resume` lacks `records`, a
+            simulation has `records`, or `transfer` is not taken by the tuner or holds nothing useful.
+        UnknownName, PluginError: there is no such tuner or runner.
         SpaceError: no configuration of the space is valid.
-        RecordError: the file is damaged, or its records of this workload are of another space or target, or of other
+        RecordError: the file is damaged, or its records of this workload are from another space or target, or of other
             code of the template.
-        MeasureError: values of inputs are indices, and leave a tensor; give valid ones, as
-            `measure_options={"inputs": {"B": array}}`.
-        TuningError: a tuner, the records or the measuring broke; what was measured is in its `result`.
+        MeasureError: an input's values are indices outside a tensor; give valid ones, as `measure_options={"inputs":
+            {"B": array}}`.
+        TuningError: a tuner, the records or the measuring broke; all measurements are in its `result`.
     """
     measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=seed, reserved=["best"])
     problem = problem_of(task, runner, measurer)
@@ -172,30 +174,32 @@ def minimize(
     unit: str | None = None,
     name: str | None = None,
 ) -> TuneResult:
-    """Search the space for the configuration for which `function(config)` is least.
+    """Search the space for the configuration with the smallest `function(config)`.
 
     The function is called in this process, with one configuration at a time (`config["block"].val`), and returns a
-    number above 0. One that raises, or returns NaN, infinity or something else, makes a failed trial with the reason.
+    number above 0. If it raises, or returns NaN, infinity or something else, the trial fails with the reason.
 
     Args:
-        function: of a configuration; or an `Objective`, which knows its space.
+        function: a function of a configuration, or an `Objective`, which has its space.
         space: a `ConfigSpace`.
-        trials: configurations to try; None when only the budget limits.
-        budget: seconds, or text such as "60s", "5m", "1m30s"; a call that runs is not cut short.
-        seed: of the tuner.
-        repeat, unit, name: those of `Objective`: calls for each configuration (1), the costs' unit, a name for records.
+        trials: the number of configurations to try; None if only the budget limits it.
+        budget: the longest time: seconds, or text such as "60s", "5m", "1m30s"; a running call is not cut short.
+        seed: the seed of the tuner.
+        repeat, unit, name: as for `Objective`: the number of calls for each configuration (1), the costs' unit, a name
+            for records.
         tuner, early_stopping, records, resume, batch_size, callbacks, progress: as for `tune`.
 
     Returns:
         The `TuneResult` that `tune` returns: `.best.config`, `.best.cost`, `.trials`. Its costs are the function's.
-        Ctrl-C, in the function too, ends the search early, and everything found is in the result.
+            Ctrl-C, also in the function, ends the search early, and everything found is in the result.
 
     Raises:
-        ArgumentError: no function of one argument, no space, or an option outside its domain.
-        UnknownName, PluginError: no such tuner.
+        ArgumentError: `function` does not take one argument, `space` is not a space, or an option is outside its
+            domain.
+        UnknownName, PluginError: there is no such tuner.
         SpaceError: no configuration of the space is valid.
-        RecordError: the file is damaged, or its records of that name are of another space.
-        TuningError: the tuner or the records broke; what was measured is in its `result`.
+        RecordError: the file is damaged, or its records of that name are from another space.
+        TuningError: the tuner or the records broke; all measurements are in its `result`.
     """
     objective = _objective(function, space, {"repeat": repeat, "unit": unit, "name": name})
     options = SearchOptions.of(
@@ -212,7 +216,7 @@ def minimize(
 
 
 def _objective(function: CostFunction | Objective, space: ConfigSpace | None, options: dict[str, object]) -> Objective:
-    """Make the objective. Raises `ArgumentError` for an objective together with its own arguments."""
+    """Make the objective. Raises `ArgumentError` if an objective comes with arguments that it already has."""
     given = {name: value for name, value in options.items() if value is not None}
     if not isinstance(function, Objective):
         return Objective(function, space, **given)  # type: ignore[arg-type]  # it checks them

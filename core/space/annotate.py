@@ -41,7 +41,7 @@ class AnnotateKnob(AxesKnob):
         return [list(self.axes), [list(choice.marks) for choice in self.entities]]
 
     def features(self) -> tuple[list[str], Floats]:
-        """One-hot per axis over the annotations that occur on it; under `locate_cache` one flag per axis."""
+        """Encode each axis one-hot over the annotations that occur on it; under `locate_cache`, by one flag."""
         if self.policy == "locate_cache":
             flags = [[float(i in choice.marks) for i in range(len(self.axes))] for choice in self.entities]
             return [f"{self.name}.at[{axis}]" for axis in self.axes], np.array(flags)
@@ -72,7 +72,7 @@ def annotate_knob(
     """Make an annotate knob; see `ConfigSpace.define_annotate` for the arguments.
 
     Raises:
-        SpaceError: an unknown policy or annotation, or an argument that the policy does not take.
+        SpaceError: a policy or annotation is unknown, or the policy does not take an argument.
     """
     names = checked_axes("annotate", name, axes)
     check_text(f"annotate knob {value_text(name)}: policy", policy, error=SpaceError)
@@ -110,7 +110,7 @@ def _combinations(name: str, count: int, policy: str) -> list[tuple[str, ...]]:
         raise SpaceError(f"annotate knob {name!r}: unknown policy {policy!r}{near_names(policy, POLICIES)}")
     marks = list(dict.fromkeys("none" if word == "try" else word for word in words))
     if marks == ["vec"]:
-        # Only one loop can be vectorized, so the others must be left alone: one choice per axis, innermost first.
+        # Only one loop can be vectorized, and the others then stay plain: one choice per axis, innermost first.
         return [tuple("vec" if i == axis else "none" for i in range(count)) for axis in reversed(range(count))]
     plain = [mark for mark in marks if mark != "vec"]
     total = len(plain) ** count + ("vec" in marks) * count * len(plain) ** (count - 1)

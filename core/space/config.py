@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def not_a_config(value: object, wanted: str) -> SpaceError:
-    """Return the error for a `value` in the place of a configuration; `wanted` ends it: "give <wanted>"."""
+    """Return the error for a `value` that is not a configuration; `wanted` ends the message: "give <wanted>"."""
     if hasattr(value, "best") and value.best is None:
         return SpaceError(f"{value!r} found no configuration that runs; give {wanted}")
     written = "; space.from_json makes one of what config.to_json() writes: {'entity': [[name, kind, value], ...]}"
@@ -25,7 +25,7 @@ def not_a_config(value: object, wanted: str) -> SpaceError:
 
 
 class Config:
-    """One choice per knob. Made by a space (`space.get`, `space.config`, `space.from_json`), always canonical.
+    """One choice per knob. A space makes it (`space.get`, `space.config`, `space.from_json`), always canonical.
 
     Two configs are equal when their digits and the fingerprints of their spaces are.
     """
@@ -66,7 +66,7 @@ class Config:
         return self.space.exists(self, name)
 
     def items(self) -> Iterator[tuple[str, Entity]]:
-        """Name and entity of every knob that exists in this config, in declaration order."""
+        """List the name and entity of every knob that exists in this config, in declaration order."""
         for name in self.space.knobs:
             if name in self and self.exists(name):
                 yield name, self[name]

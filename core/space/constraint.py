@@ -45,8 +45,8 @@ class Constraint:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Lambdas do not pickle, nor do objects with this constraint. A Config must travel between processes
-        # nevertheless: its predicates then stay behind.
+        # Lambdas do not pickle, nor do objects that hold this constraint. Since a Config must still travel between
+        # processes, such predicates stay behind.
         if self._travels is None:
             asked: list[Constraint] = _of_thread.__dict__.setdefault("asked", [])
             if self in asked:
@@ -70,7 +70,8 @@ def constraint_of(
     """Return the constraint of a space with these knobs.
 
     Raises:
-        SpaceError: it is not a function with a message, or reads an unknown knob or none.
+        SpaceError: the predicate is not a function, the message is not text, or `reads` is empty or names an unknown
+            knob.
     """
     check_text("add_constraint: message", message, error=SpaceError)
     of_config = "a function of a config that returns True if the constraint holds"
@@ -87,11 +88,11 @@ def constraint_of(
 
 
 _of_thread = threading.local()
-"""Holds, as `asked`, the constraints whose predicates a thread is trying to pickle, each on the way to the next."""
+"""The constraints whose predicates a thread is trying to pickle, each while pickling the one before, as `asked`."""
 
 
 class LeftBehind:
-    """The place of a predicate that could not be pickled; asking it is an error rather than a guess."""
+    """A stand-in for a predicate that could not be pickled; calling it is an error rather than a guess."""
 
     def __init__(self, message: str) -> None:
         self.message = message
@@ -105,7 +106,7 @@ class LeftBehind:
 
 
 class DoesNotExist(Exception):
-    """An exception for a knob that a predicate reads and this config lacks: the constraint says nothing about it."""
+    """A predicate read a knob that this config lacks: the constraint then demands nothing."""
 
 
 class Probe(Config):
@@ -114,13 +115,13 @@ class Probe(Config):
     __slots__ = ("_bound", "_shifted")
 
     def __init__(self, bound: BoundConstraint, shifted: tuple[int, ...]) -> None:
-        # No digits: the rest of the config is not for the predicate to see.
+        # No digits: a predicate must not see the rest of the config.
         super().__init__(bound.space, ())
         self._bound = bound
         self._shifted = shifted
 
     def __getitem__(self, name: str) -> Any:
-        found = self._bound.readable.get(name) or self._read(name)  # asked millions of times
+        found = self._bound.readable.get(name) or self._read(name)  # called millions of times
         digit = self._shifted[found[0]]
         if digit == 0:
             raise DoesNotExist(name)
@@ -146,7 +147,7 @@ class Probe(Config):
 class BoundConstraint:
     """A constraint tied to the columns of a space, with the answers it gave so far.
 
-    Caches decide how fast an answer comes, never which: sampling stays a function of the space and the seed.
+    Caches change the speed of an answer, never the answer: sampling stays a function of the space and the seed.
     """
 
     def __init__(self, space: ConfigSpace, constraint: Constraint, columns: tuple[int, ...], parents: set[int]) -> None:
@@ -155,7 +156,7 @@ class BoundConstraint:
         self.columns = columns
         self.needs = frozenset(columns) | frozenset(parents)
         self.readable = {name: (slot, space.knobs[name].entities) for slot, name in enumerate(constraint.reads)}
-        # A knob that does not exist counts as digit 0 of its own, one before its real digits.
+        # A knob that does not exist has the extra digit 0, before its real digits.
         self.radices = tuple(len(entities) + 1 for _, entities in self.readable.values())
         size = math.prod(self.radices)
         self._strides = strides(self.radices) if size < 1 << 62 else None
@@ -209,20 +210,20 @@ class BoundConstraint:
 class JointAnswers:
     """The known answers of several constraints, looked up in their tables for many rows at once.
 
-    Rows that an open question decides are left to the constraints, which are asked in their order. So is every row if
-    a constraint has no table.
+    Rows with an unknown answer are left to the constraints, which are evaluated in their order. So is every row if a
+    constraint has no table.
     """
 
     def __init__(self, constraints: Sequence[BoundConstraint], num_knobs: int) -> None:
         tables = [bound.table for bound in constraints if bound.table is not None]
         self._tables = tables if len(tables) == len(constraints) else None
-        # Keys of tables are small, so that float64 is exact, and a product of it is fast.
+        # Keys of tables are small, so that float64 is exact, and its matrix product is fast.
         self._steps = np.zeros((num_knobs, len(constraints)))
         for place, bound in enumerate(constraints if self._tables is not None else ()):
             np.add.at(self._steps, (list(bound.columns), place), strides(bound.radices))
 
     def of(self, digits: Digits, active: Mask) -> tuple[Mask, NDArray[np.intp]]:
-        """Return the rows that pass as far as is known, and the places of those that an open question decides."""
+        """Return the rows that pass as far as is known, and the places of those with an unknown answer."""
         passing = np.ones(len(digits), dtype=np.bool_)
         if self._tables is None:
             return passing, np.arange(len(digits))

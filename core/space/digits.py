@@ -38,7 +38,7 @@ def digits_of(index: int, lengths: Sequence[int]) -> tuple[int, ...]:
 
 
 def row_keys(rows: Digits, lengths: Sequence[int]) -> NDArray[np.generic]:
-    """Return one sortable key per row: equal keys exactly for equal rows."""
+    """Return one sortable key per row; keys are equal exactly if the rows are."""
     if math.prod(lengths) < 1 << 62:
         return np.asarray(rows @ strides(lengths))
     packed = np.ascontiguousarray(rows)
@@ -54,7 +54,7 @@ def strides(lengths: Sequence[int]) -> Digits:
 
 
 def first_of_each(rows: Digits, lengths: Sequence[int]) -> NDArray[np.intp]:
-    """Positions of the first occurrence of every distinct row, ascending."""
+    """Find the first occurrence of every distinct row, ascending."""
     if not rows.shape[1]:
         return np.arange(min(1, len(rows)))
     return np.sort(np.unique(row_keys(rows, lengths), return_index=True)[1])
@@ -64,11 +64,11 @@ def checked_rows(rows: object, num_knobs: int) -> Digits:
     """Return the argument as an int64 array of shape (n, num_knobs).
 
     Raises:
-        SpaceError: another shape or a type that is not integer.
+        SpaceError: the shape is another, or the type is not an integer type.
     """
     try:
         array = np.asarray(rows)
-    except (TypeError, ValueError, OverflowError):  # of lists that are of different lengths, or nest too deep
+    except (TypeError, ValueError, OverflowError):  # lists of different lengths, or nested too deep
         raise SpaceError(f"digits={value_text(rows)}: give an integer array, one row for each config") from None
     if array.ndim != 2 or array.shape[1] != num_knobs or (array.size and not np.issubdtype(array.dtype, np.integer)):
         raise SpaceError(

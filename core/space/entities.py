@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 from pegbox.errors import SpaceError
 
 THREADS = "threads"
-"""The knob by which a template leaves the number of threads open; its first value is one."""
+"""The knob for a template's number of threads; its first value is one."""
 
 
 class KnobEntity:
@@ -67,7 +67,7 @@ class SplitEntity(ListEntity):
 
 @dataclass(frozen=True, slots=True)
 class OtherEntity(KnobEntity):
-    """One value out of a list of candidates. `key` is its JSON text: those of 1, True and 1.0 differ."""
+    """One value out of a list of candidates. `key` is its JSON text, which differs for 1, True and 1.0."""
 
     tag: ClassVar[str] = "ot"
     reading: ClassVar[str] = "read its value with .val, as in cfg['unroll'].val"
@@ -78,7 +78,7 @@ class OtherEntity(KnobEntity):
     def val(self) -> Any:
         """The value as the template declared it."""
         raw = self.raw
-        if type(raw) is int or type(raw) is str:  # constraints ask for them millions of times
+        if type(raw) is int or type(raw) is str:  # constraints read them millions of times
             return raw
         return copy.deepcopy(raw) if isinstance(raw, (list, dict, tuple)) else raw
 
@@ -87,7 +87,7 @@ class OtherEntity(KnobEntity):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, str | int | float):
-            self.refuse()  # unequal to each: always False would be believed
+            self.refuse()  # comparing would always give False, and go unnoticed
         return self.key == other.key if isinstance(other, OtherEntity) else NotImplemented
 
     def __hash__(self) -> int:

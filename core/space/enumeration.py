@@ -1,7 +1,7 @@
 """Enumeration of valid configs by backtracking, on whole arrays of partial rows.
 
-One search serves counting, iterating in index order, and finding valid configs where they are too rare for
-rejection: it is complete, so that finding nothing proves that nothing is there.
+One search serves counting, iterating in index order, and finding valid configs where they are too rare for rejection:
+it is complete, so that an empty result proves that the space is empty.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BLOCK = 4096
 
 
 class OutOfBudget(Exception):
-    """An exception of a search that looked at more partial rows than it may."""
+    """A search has looked at more partial rows than its budget allows."""
 
 
 @dataclass
@@ -29,8 +29,8 @@ class Search:
 
     At most `width` partial rows are extended at once, to about `block` rows: small blocks reach complete rows sooner,
     large ones share more work. With `rng` the rows come in random order, else in ascending order of the columns in
-    `order` (or descending), the first being the most significant. `budget` bounds the partial rows looked at. With
-    `points`, only so many values of each range are looked at, evenly spaced.
+    `order` (or descending), the first being the most significant. `budget` bounds the number of partial rows. `points`
+    limits each range to that many values, evenly spaced.
     """
 
     structure: Structure
@@ -45,7 +45,7 @@ class Search:
     points: int | None = None
 
     def blocks(self) -> Iterator[Digits]:
-        """Complete rows of full width that pass every check, block by block.
+        """Yield complete rows of full width that pass every check, block by block.
 
         Raises:
             OutOfBudget: more than `budget` partial rows were looked at.
@@ -59,9 +59,10 @@ class Search:
             yield from self._extend(rows, 0)
 
     def all_blocks(self) -> Iterator[Digits]:
-        """`blocks` where every row is needed: refused at once where the budget is too small for them.
+        """Yield `blocks` for a caller that needs every row; fail at once if the budget is too small.
 
-        Nothing is dropped before the first check is due, so that at least all partial rows of that length are seen.
+        No row is dropped before the first check is due, so that the search looks at all partial rows of that length at
+        least.
         """
         free = next((depth for depth, due in enumerate(self._due) if due), len(self.order) - 1)
         if math.prod(self.structure.lengths[column] for column in self.order[: free + 1]) > self.budget:
@@ -70,18 +71,18 @@ class Search:
 
     @property
     def descent(self) -> int:
-        """The partial rows looked at on the way to the first complete ones, if no check drops any."""
+        """The number of partial rows on the way to the first complete ones, if no check drops any."""
         lengths = [self._part(column) for column in self.order]
         return sum(self._step(length) * length for length in lengths)
 
     def _part(self, column: int) -> int:
-        """Return the most digits of a column that are looked at in one go: all of a list, or a part of a long range."""
+        """Return the number of a column's digits to look at in one go: all of a list, or a part of a long range."""
         length = self.structure.lengths[column]
         return length if self.structure.lines[column] is None else min(length, BLOCK)
 
     @cached_property
     def _due(self) -> list[list[Check]]:
-        """The checks that can be asked once the column at each depth has its digit, and not before."""
+        """List, by depth, the checks that become possible when the column at that depth has its digit."""
         due: list[list[Check]] = [[] for _ in self.order]
         for check in self.checks:
             if depths := [depth for depth, column in enumerate(self.order) if column in check.needs]:
@@ -98,7 +99,7 @@ class Search:
         column = self.order[depth]
         step = self._step(self._part(column))
         for start in range(0, len(rows), step):
-            # Every row with every digit of the next column, as far as the checks that are now due allow.
+            # Combine every row with every digit of the next column, then drop those that fail a check that is now due.
             few = rows[start : start + step]
             for digits in self._digits(column):
                 grown = np.repeat(few, len(digits), axis=0)
@@ -122,13 +123,13 @@ class Search:
         for number in range(count):
             if self.rng is None:
                 digits = np.arange(number * part, min((number + 1) * part, length), dtype=np.int64)
-            else:  # each part is from all of the range
+            else:  # each part has digits from all over the range
                 digits = np.arange((begin + number) % count, length, count, dtype=np.int64)
             yield length - 1 - digits if self.descending else digits
 
 
 def search_order(structure: Structure, component: Component) -> list[int]:
-    """Columns in the order in which checks become due soonest, small knobs first."""
+    """Order the columns so that checks become due soonest, small knobs first."""
     order: list[int] = []
     pending = [set(check.needs) for check in component.checks]
     while pending:
@@ -162,7 +163,7 @@ def in_index_order(structure: Structure, points: int | None = None) -> Iterator[
 
 
 def earliest_order(structure: Structure) -> tuple[list[int], list[Check]]:
-    """Return all columns in the order in which checks become due soonest, unchecked columns last, and the checks."""
+    """Order all columns so that checks become due soonest, unchecked columns last; return them and the checks."""
     tied = [component for component in structure.components if not component.free]
     free = [column for component in structure.components if component.free for column in component.columns]
     order = [column for component in tied for column in search_order(structure, component)] + free
@@ -170,14 +171,14 @@ def earliest_order(structure: Structure) -> tuple[list[int], list[Check]]:
 
 
 def valid_rows(structure: Structure) -> Digits:
-    """Compute the rows of `in_index_order` all at once: searched in the order that drops most, then sorted."""
+    """Compute the rows of `in_index_order` all at once: search in the order that drops most, then sort."""
     rows = _collect(Search(structure, *earliest_order(structure)))
     assert rows is not None  # without a budget
     return rows[np.lexsort(rows.T)] if rows.shape[1] else rows
 
 
 def count_valid(structure: Structure, budget: int) -> int | None:
-    """Number of valid canonical configs; None where counting would look at more than `budget` partial rows."""
+    """Count the valid canonical configs; None if that takes more than `budget` partial rows."""
     total = 1
     for component in structure.components:
         if component.free:
@@ -192,7 +193,7 @@ def count_valid(structure: Structure, budget: int) -> int | None:
 
 
 def _count_by_gates(structure: Structure, component: Component, budget: int) -> int | None:
-    """Sum over the digits of the knobs that decide about others: for each, the rest may fall into parts."""
+    """Sum over the digits of the knobs that conditions refer to: for each, the rest may fall into parts."""
     gates = frozenset(component.gates)
     if any(structure.lines[gate] is not None and structure.lengths[gate] > BLOCK for gate in gates):
         return None  # the rest would be counted for each value
@@ -210,7 +211,7 @@ def _count_by_gates(structure: Structure, component: Component, budget: int) -> 
 
 
 def _count_under(structure: Structure, component: Component, row: Digits, budget: float) -> tuple[int, float]:
-    """Number of ways to fill the other columns under the gates of `row`, and the rest of the budget."""
+    """Count the ways to fill the other columns under the gates of `row`; return them and the rest of the budget."""
     active = structure.active(row.reshape(1, -1))[0]
     free = [c for c in component.columns if active[c] and c not in component.gates]
     # A free column exists under these gates: the check that pins it to 0 where it does not cannot fail.

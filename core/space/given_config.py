@@ -1,4 +1,4 @@
-"""A configuration as users have it: an index, the values of knobs, or the trial, record or result that holds it."""
+"""A configuration in any form that users have: an index, the values of knobs, or a trial, record or result with it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ GivenConfig: TypeAlias = Config | int | Mapping[str, Any] | Any
 
 
 def given_config(space: ConfigSpace, given: GivenConfig) -> Config:
-    """Find the configuration of a space that is given.
+    """Find the given configuration of a space.
 
     Raises:
-        SpaceError: there is none.
-        ArgumentError: it is of another space.
+        SpaceError: the space has no such configuration.
+        ArgumentError: it belongs to another space.
     """
     held = getattr(given, "best", given)
     found = held if isinstance(held, Config) else getattr(held, "config", given)
     if isinstance(found, Config):
         if found.space is not space and found.space.fingerprint != space.fingerprint:
-            raise ArgumentError(f"config={found}: of another space; take one of task.space")
+            raise ArgumentError(f"config={found} belongs to another space; take one of task.space")
         return found
     if isinstance(found, Mapping):
         is_form = found.keys() & {"index", "entity"} and not found.keys() <= space.knobs.keys()

@@ -42,10 +42,10 @@ def config_from_json(space: ConfigSpace, form: object) -> Config:
 
 
 def rows_from_json(space: ConfigSpace, forms: Sequence[Mapping[str, Any]]) -> Digits:
-    """Return the digits of many configs at once, of shape (len(forms), knobs); ten times as fast as one by one.
+    """Return the digits of many configs at once, of shape (len(forms), knobs); ten times faster than one by one.
 
     Raises:
-        SpaceError: as `config_from_json` does for the first that is wrong.
+        SpaceError: as in `config_from_json`, for the first one that is wrong.
     """
     wanted = "configs as config.to_json() gives them"
     forms = check_list("forms", forms, wanted, error=SpaceError, of=Mapping)
@@ -56,7 +56,7 @@ def rows_from_json(space: ConfigSpace, forms: Sequence[Mapping[str, Any]]) -> Di
         if type(index) is int and 0 <= index < size:
             row[:] = digits_of(index, lengths)
     exist = space.structure.active(rows).tolist() if len(forms) else []
-    # The entities as JSON gives them back; a range has too many, and its numbers come back as they are.
+    # The entities as JSON returns them; a range has too many, and its numbers return unchanged.
     known = [
         None
         if knob.line is not None
@@ -65,7 +65,7 @@ def rows_from_json(space: ConfigSpace, forms: Sequence[Mapping[str, Any]]) -> Di
     ]
     knobs = list(space.knobs.values())
     for row, form, digits, existing in zip(rows, forms, rows.tolist(), exist, strict=True):
-        # The entities decide about the meaning of an index, as for a single config.
+        # The entities decide the meaning of an index, as for a single config.
         spelled = [
             [knob.name, knob.tag, knob.entities[digit].value()] if table is None else table[digit]
             for knob, table, digit, exists in zip(knobs, known, digits, existing, strict=True)
@@ -98,7 +98,7 @@ def _by_entities(space: ConfigSpace, entities: object) -> Config:
 
 
 def _named(space: ConfigSpace, entities: object) -> dict[str, tuple[str, Any]]:
-    """Tag and value by knob name."""
+    """Map knob names to tags and values."""
     if not isinstance(entities, (list, tuple)):
         raise _foreign(space, f"its 'entity' is not a list: {entities!r}")
     named: dict[str, tuple[str, Any]] = {}

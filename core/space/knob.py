@@ -20,7 +20,7 @@ from pegbox.space.line import Line
 Floats: TypeAlias = NDArray[np.float64]
 
 MAX_VALUES = 1 << 20
-"""A knob lists its values; past a million the list itself becomes the problem."""
+"""The largest number of values of a knob that lists them."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def condition_of(name: str, when: Mapping[str, Any] | None, knobs: Mapping[str, 
     """Return the condition of a knob that is declared after `knobs`; None where it always exists.
 
     Raises:
-        SpaceError: it depends on an unknown knob, or a value that the knob does not have.
+        SpaceError: the condition names an unknown knob, or a value that the knob does not have.
     """
     if when is None:
         return None
@@ -58,7 +58,7 @@ def condition_of(name: str, when: Mapping[str, Any] | None, knobs: Mapping[str, 
 
 
 def _digits_of_values(name: str, parent: Knob, wanted: Any) -> list[int]:
-    """Digits of one value, or of several in a tuple, list or set; a tuple that is itself a value is one."""
+    """Find the digits of one value, or of several in a tuple, list or set; a tuple may itself be a value."""
     digit = parent.find(wanted)
     if digit is not None:
         return [digit]
@@ -88,7 +88,7 @@ class Knob(ABC):
 
     @property
     def num_outputs(self) -> int:
-        """The number of axes that it makes, orders or annotates; 0 for a plain option."""
+        """The number of axes that the knob makes, orders or annotates; 0 for a plain option."""
         return 0
 
     @property
@@ -98,7 +98,7 @@ class Knob(ABC):
 
     @abstractmethod
     def content(self) -> list[Any]:
-        """List the meanings of the digits as JSON: the fingerprint of a space is made of these lists."""
+        """List the meanings of the digits as JSON, for the fingerprint of a space."""
 
     @property
     def line(self) -> Line | None:
@@ -107,7 +107,7 @@ class Knob(ABC):
 
     @abstractmethod
     def find(self, value: Any) -> int | None:
-        """Digit of a value (as JSON gives it or as a template wrote it), or None when the knob does not offer it."""
+        """Find the digit of a value, as JSON or a template gives it; None if the knob does not offer it."""
 
     @abstractmethod
     def detail(self) -> str:
@@ -136,17 +136,17 @@ class Knob(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ListedKnob(Knob):
-    """A knob that lists its values, with tables that have one row for each."""
+    """A knob that lists its values, with tables of one row per value."""
 
     entities: tuple[Entity, ...] = field(repr=False)
 
     @abstractmethod
     def features(self) -> tuple[list[str], Floats]:
-        """Names of the features, and a table of shape (len(self), number of features) for cost models."""
+        """Return the names of the features for cost models, and a table of shape (len(self), number of features)."""
 
     @abstractmethod
     def coordinates(self) -> Floats | None:
-        """Table of shape (len(self), d) whose L1 distance says how close two values are; None: all alike."""
+        """Return a table of shape (len(self), d) whose L1 distance measures how close values are; None: all equally."""
 
     @abstractmethod
     def lookup_key(self, value: Any) -> Any:
@@ -165,7 +165,7 @@ class ListedKnob(Knob):
 
 @dataclass(frozen=True, eq=False)
 class AxesKnob(ListedKnob):
-    """A knob about the named `axes`, outermost first."""
+    """A knob that concerns the named `axes`, outermost first."""
 
     axes: tuple[str, ...]
     policy: str
@@ -197,14 +197,14 @@ def checked_axes(family: str, name: str, axes: Sequence[str]) -> tuple[str, ...]
 
 
 def preview(items: Sequence[object], *, limit: int = 6) -> str:
-    """Return the first items and the last, for people."""
+    """Write the first items and the last, for people."""
     if len(items) > limit:
         items = [*items[: limit - 1], "...", items[-1]]
     return ", ".join(map(str, items))
 
 
 def require_values(name: str, entities: Sequence[Entity], why: str) -> None:
-    """Refuse a knob without values where it is declared: it makes the whole space empty."""
+    """Refuse the declaration of a knob without values, which would make the whole space empty."""
     if not entities:
         raise SpaceError(f"knob {name!r} has no candidates: {why}")
 

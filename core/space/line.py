@@ -1,8 +1,8 @@
 """Lines: the evenly spaced numbers of a range, by digit, without a list of them.
 
 A line of floats is a lattice, too, so that a space of them remains a finite product with exact indices. Its points are
-decimal numbers of few digits: 10 to 100 million in a range, which is the resolution of a float32. A measured optimum is
-never known as precisely.
+decimal numbers of few digits: 10 to 100 million in a range, which is the resolution of a float32. No measured optimum
+is known more precisely.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from pegbox.space.entities import OtherEntity
 Floats = NDArray[np.float64]
 
 FINENESS = 7
-"""The decimal logarithm of the least number of steps in a range of floats."""
+"""The decimal logarithm of the smallest number of steps in a range of floats."""
 
 NEAREST, FARTHEST = 1e-4, 0.3
-"""The shortest and the longest of the distances that are near, as shares of a line."""
+"""The smallest and the largest distance of a near digit, as shares of a line."""
 
 SIGNIFICANT = 15
-"""The decimal digits that a float always holds."""
+"""The number of decimal digits that a float always holds."""
 
 
 class Line(Sequence[OtherEntity], ABC):
@@ -69,9 +69,9 @@ class Line(Sequence[OtherEntity], ABC):
         return rng.integers(0, len(self), n, dtype=np.int64)
 
     def near(self, digits: Digits, rng: np.random.Generator) -> Digits:
-        """Draw another digit near each of these: at distances of all orders of magnitude.
+        """Draw another digit near each of these, at distances of all orders of magnitude.
 
-        No one distance is right for all functions, and for the beginning and the end of a search.
+        No single distance suits all functions, or both the beginning and the end of a search.
         """
         shares = self.shares(digits)
         distances = NEAREST * (FARTHEST / NEAREST) ** rng.random(len(digits))
@@ -115,7 +115,7 @@ class IntLine(Line):
         return [self.values[0], self.values[-1], self.values.step, self.log]
 
     def numbers(self, digits: Digits) -> Floats:
-        # A range may have integers beyond int64, and starts from them.
+        # A range may contain integers beyond int64, or start there.
         values = float(self.values[0]) + float(self.values.step) * digits
         return np.asarray(np.log2(values) if self.log else values, dtype=np.float64)
 
@@ -137,7 +137,7 @@ class IntLine(Line):
     def drawn(self, n: int, rng: np.random.Generator) -> Digits:
         if not self.log:
             return super().drawn(n, rng)
-        # Every value with half of the gap on either side: otherwise the first and the last would come half as often.
+        # Each value owns half of the gap on either side: otherwise the first and the last would come half as often.
         first, last, half = float(self.values[0]), float(self.values[-1]), self.values.step / 2.0
         low, high = math.log2(max(first - half, first / 2.0)), math.log2(last + half)
         return self._nearest(low + rng.random(n) * (high - low))
@@ -151,8 +151,8 @@ class IntLine(Line):
 class FloatLine(Line):
     """Decimal numbers between two floats, both of which are on it.
 
-    The points are `(first + digit) * 10**exponent`, or powers of ten with these exponents; the first and the
-    last are moved to the bounds.
+    The points are `(first + digit) * 10**exponent`, or ten to the power of these; the first and the last are moved to
+    the bounds.
     """
 
     low: float
@@ -165,7 +165,7 @@ class FloatLine(Line):
         low, high = self._bounds
         if low == high:
             return 0
-        # Steps that are smaller than the numbers' own precision would make equal points.
+        # Steps below the precision of a float would make equal points.
         finest = 1 - SIGNIFICANT if self.log else _magnitude(max(abs(low), abs(high))) - SIGNIFICANT + 1
         return max(_magnitude(high - low) - FINENESS, finest)
 

@@ -1,4 +1,4 @@
-"""A part of a space that is given as a list, such as the recorded part.
+"""A part of a space given as a list, such as the recorded part.
 
 The knobs, their encoding and the fingerprint are those of the whole space, so that a configuration of one is a
 configuration of the other. But sampling, neighbours and crossover stay inside the list.
@@ -24,7 +24,7 @@ NEAREST = 16
 """The number of closest listed configs that count as neighbours of one."""
 
 _VALUE_SHARE = 0.5
-"""The largest distance between two values of a knob, beyond the 1 for a difference: knobs count before values."""
+"""The largest distance between two values of a knob, beyond 1 for being different: knobs count before values."""
 
 _TABLE_LIMIT = 1024
 
@@ -32,16 +32,17 @@ _REMEDY = "declare it in the space from which the configs are listed"
 
 
 class ListedSpace(ConfigSpace):
-    """The listed configs of `base`, and nothing else.
+    """The listed configs of `base`, and no others.
 
     Args:
-        base: the space that the rows are from. Its constraints are not asked again: being listed is all that counts.
+        base: the space that the rows are from. Its constraints are not evaluated again: every listed row counts as
+            valid.
         rows: digits of shape (configs, knobs); repetitions count once.
 
-    The list is all there is: knobs and constraints cannot be added.
+    Knobs and constraints cannot be added.
 
     Raises:
-        SpaceError: no rows, or one outside the space.
+        SpaceError: there are no rows, or one is outside the space.
     """
 
     def __init__(self, base: ConfigSpace, rows: Digits) -> None:
@@ -118,7 +119,7 @@ class ListedSpace(ConfigSpace):
         return np.fromiter(places, dtype=np.intp, count=len(rows))
 
     def _closest(self, row: Digits, own: int) -> NDArray[np.intp]:
-        """Places of the listed configs closest to `row`, its own place left out (-1: it has none), closest first."""
+        """Find the listed configs closest to `row`, closest first, except at its own place (-1 if it has none)."""
         if own in self._nearest:
             return self._nearest[own]
         distance = self._distances(row)
@@ -132,7 +133,7 @@ class ListedSpace(ConfigSpace):
         return found
 
     def _distances(self, row: Digits) -> NDArray[np.float32]:
-        if self._tables is None:  # distances between all values of each knob; those of large ones are computed below
+        if self._tables is None:  # distances between all values of each small knob; large ones follow below
             self._tables = [
                 np.stack([self._from(column, digit, np.arange(length)) for digit in range(length)])
                 if length <= _TABLE_LIMIT
@@ -146,7 +147,7 @@ class ListedSpace(ConfigSpace):
         return total
 
     def _from(self, column: int, digit: int, others: Digits) -> NDArray[np.float32]:
-        """Compute the distances of values of a knob from one of them: 0 from itself, otherwise at least 1."""
+        """Compute the distances of a knob's values from one of them: 0 from itself, otherwise at least 1."""
         line, coordinates = self.structure.lines[column], self.structure.coordinates[column]
         far = np.ones(len(others), dtype=np.float32)
         if line is not None:

@@ -51,7 +51,7 @@ class OptionKnob(ListedKnob):
         return names, np.column_stack(columns)
 
     def coordinates(self) -> Floats | None:
-        """Ranks rather than values: from 16, both 8 and 64 are next in [4, 8, 16, 64]."""
+        """Return ranks rather than values: in [4, 8, 16, 64], both 8 and 64 are next to 16."""
         numbers = self._numbers()
         if numbers is None:
             return None
@@ -59,13 +59,13 @@ class OptionKnob(ListedKnob):
         return np.column_stack(ranks).astype(np.float64)
 
     def _numbers(self) -> Floats | None:
-        """Values as a table when all are numbers, or tuples of numbers of one length."""
+        """Return the values as a table if all are numbers, or tuples of numbers of one length."""
         rows = [c.raw if isinstance(c.raw, (list, tuple)) else (c.raw,) for c in self.entities]
         if len({len(row) for row in rows}) != 1 or not rows[0]:
             return None
         if not all(isinstance(value, (bool, int, float)) for row in rows for value in row):
             return None
-        # Features are float32: a value past its range is as good as the largest.
+        # Features are float32: a value past its range counts as the largest.
         return np.array([[float(min(max(value, -_FLOAT32_MAX), _FLOAT32_MAX)) for value in row] for row in rows])
 
     def lookup_key(self, value: Any) -> object:
@@ -79,7 +79,7 @@ def option_knob(name: str, candidates: Iterable[Any], *, when: Condition | None 
     """Make an option knob; candidates listed twice count once, and a long Python range is not listed.
 
     Raises:
-        SpaceError: there are no candidates, too many of them, or one is not a JSON value.
+        SpaceError: there are no candidates or too many, or one is not a JSON value.
     """
     if isinstance(candidates, range) and candidates[LISTED : LISTED + 1]:
         return range_knob(name, candidates, False, when)
@@ -121,7 +121,7 @@ def plain_value(name: str, value: Any) -> Any:
 
 
 def value_key(value: Any) -> str:
-    """JSON text of a value: equal for (8, 4) and [8, 4] and for NumPy's numbers, different for 1, 1.0 and True."""
+    """Write a value as JSON: equal for (8, 4) and [8, 4] and for NumPy's numbers, different for 1, 1.0 and True."""
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=np.generic.item)
     except RecursionError:

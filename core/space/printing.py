@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from pegbox.space.space import ConfigSpace
 
 PRINT_BUDGET = 1 << 16
-"""The budget for counting valid configs, which may cost seconds, in a printed space."""
+"""The budget for counting a printed space's valid configs, since counting may take seconds."""
 
 
 def space_text(space: ConfigSpace) -> str:
-    """Knobs with their sizes, the totals, and the constraints."""
+    """Write the knobs with their sizes, the totals, and the constraints."""
     lines = [f"ConfigSpace: {_plural(len(space.knobs), 'knob')}, {_plural(space.size, 'point')}{_valid(space)}"]
     width = max((len(name) for name in space.knobs), default=0)
     digits = max((len(f"{len(knob):,}") for knob in space.knobs.values()), default=0)

@@ -1,8 +1,8 @@
 """Random walks over the valid rows of one component of a space.
 
-The Metropolis algorithm (Metropolis et al. 1953) for the uniform distribution: a random move is taken where it leads
-to a valid row, so that a long walk forgets where it began. It serves where valid rows are too rare to be drawn and too
-many to be listed.
+The Metropolis algorithm (Metropolis et al. 1953) for the uniform distribution: a random move is taken if it leads to a
+valid row, so that a long walk forgets where it began. Walks are for components whose valid rows are too rare to draw
+and too many to list.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def walk(structure: Structure, component: Component, rows: Digits, rng: np.rando
 def _moved(structure: Structure, component: Component, rows: Digits, rng: np.random.Generator) -> Digits:
     """Return the rows with one random column of the component, or two, at random digits.
 
-    Two, because constraints such as a * b == c leave no single one to move.
+    Two, because constraints such as a * b == c allow no move of a single one.
     """
     moved, n = rows.copy(), len(rows)
     for share in (1.0, 0.5):
@@ -40,7 +40,7 @@ def _moved(structure: Structure, component: Component, rows: Digits, rng: np.ran
 
 
 def revive(structure: Structure, before: Digits, after: Digits, rng: np.random.Generator) -> Digits:
-    """`after` with the knobs that did not exist `before` at random values: always the first would be a bias."""
+    """Give the knobs of `after` that did not exist `before` random values, since always the first would be a bias."""
     if not structure.conditions:
         return after
     fresh = structure.random(len(after), rng)

@@ -14,15 +14,15 @@ from pegbox.space.knob import Condition, Knob
 from pegbox.space.line import FloatLine, IntLine, Line
 
 MOST = 1 << 53
-"""The most values of a range: their digits are exact as floats."""
+"""The largest number of values of a range: their digits are exact as floats."""
 
 LARGEST, SMALLEST = 1e300, 1e-290
-"""The largest bound of a range, and the smallest one that is not 0: steps far below it would be no floats."""
+"""The largest bound of a range, and the smallest one other than 0: steps far below it would underflow."""
 
 
 @dataclass(frozen=True, eq=False)
 class RangeKnob(Knob):
-    """One of the numbers of a line. They are computed from their digits, and never listed."""
+    """One of the numbers of a line. Numbers are computed from their digits, never listed."""
 
     kind: ClassVar[str] = "range"
     tag: ClassVar[str] = "ot"
@@ -58,7 +58,7 @@ def int_knob(
 
 def range_knob(name: str, values: range, log: bool, when: Condition | None) -> RangeKnob:
     """Make a knob of the integers of a range that is not empty."""
-    count = (values[-1] - values[0]) // values.step + 1  # len() has a limit of its own
+    count = (values[-1] - values[0]) // values.step + 1  # len() fails beyond sys.maxsize
     if count > MOST:
         raise SpaceError(f"knob {value_text(name)} would have more than 2**53 values; give a larger step")
     return RangeKnob(name, IntLine(values, log), when=when)
@@ -76,7 +76,7 @@ def float_knob(name: str, low: object, high: object, log: object, *, when: Condi
 
 
 def _checked_log(what: str, low: float, high: float, log: object) -> bool:
-    """Return whether the line is logarithmic. Raises `SpaceError` where the bounds make no such line."""
+    """Return whether the line is logarithmic. Raises `SpaceError` if the bounds do not make such a line."""
     logarithmic = check_flag(f"{what}: log", log, error=SpaceError)
     if low > high:
         raise SpaceError(f"{what}: low={low} is above high={high}; give the smaller bound first")

@@ -37,7 +37,7 @@ class ReorderKnob(AxesKnob):
         return [f"{self.name}.rank[{axis}]" for axis in self.axes], self.coordinates()
 
     def coordinates(self) -> Floats:
-        """Ranks: their L1 distance is Spearman's footrule, smallest for a swap of neighbours."""
+        """Return ranks: their L1 distance is Spearman's footrule, smallest for a swap of neighbours."""
         return np.argsort(np.array([choice.order for choice in self.entities]), axis=1).astype(np.float64)
 
     def texts(self) -> list[str]:
@@ -61,7 +61,7 @@ def reorder_knob(
     """Make a reorder knob.
 
     Raises:
-        SpaceError: an unknown policy or axis, an argument the policy does not take, or too many orders.
+        SpaceError: a policy or axis is unknown, the policy does not take an argument, or there are too many orders.
     """
     names, policy = checked_axes("reorder", name, axes), options.policy
     if not isinstance(policy, str) or policy not in POLICIES:
@@ -152,7 +152,7 @@ def _interval_orders(name: str, count: int, interval: object) -> Iterator[Order]
 def _interleaved(
     name: str, count: int, spatial: list[list[int]], reduce: list[list[int]], fixed_inner: bool
 ) -> Iterator[Order]:
-    """Outer spatial axes first, then the reduction axes mixed with (or followed by) the innermost spatial ones."""
+    """Yield orders: outer spatial axes first, then reduction axes mixed with (or followed by) the last spatial ones."""
     listed = [axis for chain in spatial + reduce for axis in chain]
     if sorted(listed) != list(range(count)) or not all(spatial + reduce):
         raise SpaceError(

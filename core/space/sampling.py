@@ -1,10 +1,10 @@
 """Sampling: random valid configs, drawn component by component.
 
-Rejection first, because most spaces are mostly valid; where that finds too little, all valid rows of the component
-are listed once and drawn from; where there are too many to list, backtracking in random order builds rows, each time
-from a fresh beginning. Where that finds nothing, random walks lead away from valid rows that are found otherwise: those
-that rejection left, and those in the corners of the space. Which way is taken depends on the space and the seed alone,
-never on earlier samples: the same seed gives the same rows.
+Rejection comes first, because most spaces are mostly valid. If it finds too little, all valid rows of the component are
+listed once and drawn from. If there are too many to list, backtracking in random order builds rows, each time from a
+fresh start. If that finds nothing, random walks lead away from known valid rows: those that rejection found, and those
+in the corners of the space. The choice depends on the space and the seed alone, never on earlier samples: the same seed
+gives the same rows.
 """
 
 from __future__ import annotations
@@ -29,16 +29,15 @@ LIST_BUDGET = 1 << 18
 CONSTRUCT_BUDGET = 1 << 21
 LISTING_BUDGET = 1 << 23
 CONSTRUCT_WIDTH, CONSTRUCT_KEEP = 64, 16
-"""The partial rows that backtracking keeps at a time, and the complete ones that it returns: kin are much alike."""
+"""The numbers of partial rows that backtracking keeps, and of complete ones that it returns: few, as they are alike."""
 WALKERS, BEGIN_SWEEPS, NEXT_SWEEPS = 256, 6, 2
-"""The number of walks at once, and the sweeps to the first rows that are taken from them, and from these to the
-next."""
+"""The number of walks at once, the sweeps before the first rows are taken from them, and the sweeps between rows."""
 DESCENT_SHARE = 1.5
-"""The budget of the first attempt of backtracking, in straight ways down to complete rows."""
+"""The budget of the first attempt at backtracking, as a multiple of the straight way down to complete rows."""
 
 
 def sample(structure: Structure, n: int, rng: np.random.Generator) -> Digits:
-    """Up to `n` distinct valid canonical rows; fewer only where the space has fewer.
+    """Draw up to `n` distinct valid canonical rows; fewer only if the space has fewer.
 
     Raises:
         SpaceError: the space has no valid config, or none was found; the message says which.
@@ -67,9 +66,9 @@ def _joined(structure: Structure, rows: Digits, more: Digits) -> Digits:
 
 
 def _listed(structure: Structure, n: int, rng: np.random.Generator) -> tuple[Digits, bool]:
-    """`n` random rows out of a list of the valid ones, and whether it holds them all.
+    """Draw `n` random rows from a list of the valid ones; return them, and whether the list holds all valid rows.
 
-    It stops where it is far longer than `n`, and is left out where nothing but a part of it could be looked at.
+    The list ends when it is far longer than `n`; it is not made if the budget covers only a part of it.
     """
     order, checks = earliest_order(structure)
     blocks, found, complete = [structure.no_rows], 0, True
@@ -85,7 +84,7 @@ def _listed(structure: Structure, n: int, rng: np.random.Generator) -> tuple[Dig
 
 
 def draw(structure: Structure, n: int, rng: np.random.Generator, *, known: Digits | None = None) -> Digits:
-    """`n` random valid canonical rows, with repetition; `known` as for `redraw`."""
+    """Draw `n` random valid canonical rows, with repetition; `known` as for `redraw`."""
     rows = structure.canonical(structure.random(n, rng))
     for component in structure.components:
         if component.constraints:
@@ -105,7 +104,7 @@ def redraw(
 ) -> None:
     """Give the `wanted` rows new random valid digits in the component's columns, in place.
 
-    `known` are canonical rows of which some are valid, to begin at where valid ones are hard to find.
+    `known` are canonical rows, some of them valid: starting points if valid rows are hard to find.
 
     Raises:
         SpaceError: the component has no valid combination, or none was found.
@@ -121,7 +120,7 @@ def redraw(
 def _sources(
     structure: Structure, component: Component, n: int, rng: np.random.Generator, known: Digits | None
 ) -> Iterator[Digits]:
-    """Blocks of valid rows of the component, without end, cheapest way first."""
+    """Yield blocks of valid rows of the component without end, the cheapest way first."""
     if n == 0:
         return
     drawn, kept, budget = 0, 1, max(4096, 16 * n)
@@ -145,7 +144,7 @@ def _sources(
 def _beyond_listing(
     structure: Structure, component: Component, n: int, rng: np.random.Generator, valid: Digits
 ) -> Iterator[Digits]:
-    """Blocks of valid rows, without end, where they are rare and too many to list; `valid` ones are known."""
+    """Yield blocks of valid rows without end, if they are rare and too many to list; `valid` ones are known."""
     while len(rows := _constructed(structure, component, rng)):
         yield rows
     valid = np.concatenate([valid, _corners(structure, component)])
@@ -156,7 +155,7 @@ def _beyond_listing(
         yield rows
         before, rows = rows, walk(structure, component, rows, rng, sweeps=NEXT_SWEEPS)
         if 2 * (rows != before).any(axis=1).sum() < len(rows):
-            # No way leads on from most of them.
+            # Most of them are dead ends.
             yield _constructed(structure, component, rng)
 
 
@@ -176,7 +175,7 @@ def _search(structure: Structure, component: Component, **options: Any) -> Searc
 
 
 def _constructed(structure: Structure, component: Component, rng: np.random.Generator, share: float = 1.0) -> Digits:
-    """Return a block of valid rows found by backtracking from a random beginning; none where it gives up.
+    """Return a block of valid rows found by backtracking from a random start; empty if it gives up.
 
     Raises:
         SpaceError: it saw everything, and nothing is valid.
@@ -192,7 +191,7 @@ def _constructed(structure: Structure, component: Component, rng: np.random.Gene
 
 
 def _constructed_at_last(structure: Structure, component: Component, rng: np.random.Generator) -> Digits:
-    """`_constructed`, begun anew until all of the budget is spent: every attempt may look at more.
+    """Restart `_constructed` until all of the budget is spent; each attempt may look at more than the last.
 
     Raises:
         SpaceError: nothing is valid, or nothing was found.
@@ -213,7 +212,7 @@ def _constructed_at_last(structure: Structure, component: Component, rng: np.ran
 
 
 def _corners(structure: Structure, component: Component) -> Digits:
-    """Valid rows near the first and the last one: limits on sums and products hold there if anywhere."""
+    """Find valid rows near the first and the last one, where limits on sums and products hold if anywhere."""
     key = component.columns
     if key not in structure.corners:
         found = [structure.no_rows]

@@ -1,6 +1,6 @@
-"""The space of configurations that are known by their JSON form alone: the values that were seen, and no others.
+"""The space of configurations known only by their JSON form: it has the values that occur in them, and no others.
 
-Records of a function (`pegbox.minimize`) hold configurations, not the space: it is declared where the function is.
+Records of a function (`pegbox.minimize`) hold configurations, but not the space, which the user's program declares.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pegbox.space.space import ConfigSpace
 
 @dataclass(frozen=True, eq=False)
 class SeenKnob(ListedKnob):
-    """The values of a knob of any kind that were seen, in their order."""
+    """A knob of any kind with the values that occur, in their order."""
 
     kind: ClassVar[str] = "seen"
     tag: ClassVar[str] = ""
@@ -69,7 +69,7 @@ class SeenSpace(ConfigSpace):
         for each in chosen:
             place = 0
             for name in each:
-                if name not in order:  # a knob that only some configurations have comes after the one before it there
+                if name not in order:  # a knob that only some configurations have follows its predecessor there
                     order.insert(place, name)
                 place = order.index(name) + 1
         for name in order:
@@ -90,4 +90,4 @@ def _entity(name: str, tag: str, value: Any) -> Entity:
             return kind(tuple(value))
     if tag == OtherEntity.tag:
         return OtherEntity(value_key(value), value)
-    raise SpaceError(f"knob {name!r} is of the kind {tag!r}, which this pegbox does not know: update pegbox")
+    raise SpaceError(f"knob {name!r} is of the kind {tag!r}, which this version of pegbox does not know; update pegbox")

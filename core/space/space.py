@@ -1,4 +1,4 @@
-"""ConfigSpace: the knobs of a template, the constraints between them, and every config they spell."""
+"""ConfigSpace: the knobs of a template, the constraints between them, and all their configs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ConfigSpace:
             policy: "factors" (divisors), "power2" (powers of two up to the extent), "verbose" (both), "candidate".
             num_outputs: number of loops, 2 by default; under "candidate" the length of the candidates.
             max_factor: the largest factor of any loop but the outermost.
-            filter: keeps the splits for which it is true; it gets the entity (`e.size[-1] <= 64`).
+            filter: a function of the entity that is true for the splits to keep (`e.size[-1] <= 64`).
             no_tail: whether the factors must divide the extent; by default only under "factors".
             candidate: for policy "candidate", lists of extents whose first may be -1.
             when: `{knob: value}` or `{knob: (value, ...)}`; the knob exists only under these values.
@@ -90,7 +90,7 @@ class ConfigSpace:
         """Declare a choice of one value out of `candidates`: numbers, text, booleans, None, or lists of them.
 
         Raises:
-            SpaceError: no candidates, a value that JSON cannot carry, or the name is taken by another knob.
+            SpaceError: there are no candidates, JSON cannot represent a value, or the name is taken by another knob.
         """
         self._add(option_knob(name, candidates, when=condition_of(name, when, self.knobs)))
 
@@ -108,13 +108,13 @@ class ConfigSpace:
         """Declare a choice of one of the integers `low`, `low + step`, ... up to `high`, which may be very many.
 
         Args:
-            step: the distance of the values; where it does not divide the range, the last value is below `high`.
-            log: whether tuners shall see the logarithm: as many samples from 1 to 10 as from 100 to 1,000.
+            step: the distance of the values; if it does not divide the range, the last value is below `high`.
+            log: let tuners see the logarithm: as many samples from 1 to 10 as from 100 to 1,000.
             when: as for `define_split`.
 
         Raises:
-            SpaceError: bounds or a step that are not integers, low > high, step < 1, low < 1 with `log`, more than
-                2**53 values, or the name is taken by another knob.
+            SpaceError: a bound or the step is not an integer, low > high, step < 1, low < 1 with `log`, more than 2**53
+                values, or the name is taken by another knob.
         """
         self._add(int_knob(name, low, high, step, log, when=condition_of(name, when, self.knobs)))
 
@@ -127,12 +127,12 @@ class ConfigSpace:
         The numbers are decimal, with 10 to 100 million steps in the range, so that a config keeps an exact index.
 
         Args:
-            log: whether tuners shall see the logarithm: as many samples from 0.001 to 0.01 as from 0.1 to 1.
+            log: let tuners see the logarithm: as many samples from 0.001 to 0.01 as from 0.1 to 1.
             when: as for `define_split`.
 
         Raises:
-            SpaceError: bounds that are not finite numbers, low > high, low <= 0 with `log`, or the name is taken by
-                another knob.
+            SpaceError: a bound is not a finite number, low > high, low <= 0 with `log`, or the name is taken by another
+                knob.
         """
         self._add(float_knob(name, low, high, log, when=condition_of(name, when, self.knobs)))
 
@@ -149,15 +149,16 @@ class ConfigSpace:
         reduce: Chains | None = None,
         when: Mapping[str, Any] | None = None,
     ) -> tuple[str, ...]:
-        """Declare in which order to put the named axes.
+        """Declare a choice between orders of the named axes.
 
         Args:
             policy: "identity", "all", "interval_all" (or "interval"), "interleave", "interleave_cuda", "candidate".
             candidate: for "candidate", lists of all axes, by name or position.
             interval: for "interval_all", (begin, end): only these axes change places.
             spatial, reduce: for "interleave", chains of axes, outermost first. The spatial chains without their last
-                axes are merged in all ways that keep each chain's order; inside them the last spatial axes and the
-                reduction chains are. "interleave_cuda" keeps the last spatial axes innermost, as listed.
+                axes are merged in all ways that keep each chain's order; inside them, the last spatial axes and the
+                reduction chains are merged likewise. "interleave_cuda" keeps the last spatial axes innermost, as
+                listed.
             when: as for `define_split`.
 
         Returns:
@@ -180,7 +181,7 @@ class ConfigSpace:
         num_anchor: int | None = None,
         when: Mapping[str, Any] | None = None,
     ) -> tuple[str, ...]:
-        """Declare how to annotate each of the named axes.
+        """Declare a choice between annotations of the named axes.
 
         Args:
             policy: words of "none" (or "try"), "unroll" and "vec" joined by "_": each axis takes one, at most one is
@@ -201,8 +202,8 @@ class ConfigSpace:
     def add_constraint(self, predicate: Callable[[Config], bool], *, reads: Sequence[str], message: str) -> None:
         """Demand that `predicate(config)` is true; it may use only the knobs named in `reads`.
 
-        The predicate must depend on nothing else: it is asked once per combination of these knobs. Where it asks for
-        a knob that does not exist in a config, the constraint demands nothing there.
+        The predicate must depend on nothing else: it is called once per combination of these knobs. If it reads a knob
+        that does not exist in a config, the constraint demands nothing of that config.
 
         Args:
             message: the demand, for people: "the tile fits in L1".
@@ -216,9 +217,9 @@ class ConfigSpace:
             self._structure = None
 
     def _add(self, knob: Knob) -> tuple[str, ...]:
-        """Declare a knob; gives the names of its outputs."""
+        """Declare a knob; return the names of its outputs."""
         if not isinstance(knob.name, str) or not knob.name:
-            raise SpaceError(f"a knob's name is a text that is not empty, got {value_text(knob.name)}")
+            raise SpaceError(f"a knob's name must be text that is not empty, got {value_text(knob.name)}")
         known = self.knobs.get(knob.name)
         if known is None:
             self.positions[knob.name] = len(self.knobs)
@@ -232,7 +233,7 @@ class ConfigSpace:
 
     @property
     def size(self) -> int:
-        """Product of the lengths of all knobs, exact at any size. `num_valid` counts the configs that are valid."""
+        """The product of the lengths of all knobs, exact at any size. `num_valid` counts the configs that are valid."""
         return math.prod(len(knob) for knob in self.knobs.values())
 
     def __len__(self) -> int:
@@ -244,7 +245,7 @@ class ConfigSpace:
         return True
 
     def num_valid(self) -> int | None:
-        """Number of valid canonical configs; None where counting would mean looking at more than a million rows."""
+        """The number of valid canonical configs; None if counting them means looking at more than a million rows."""
         return enumeration.count_valid(self.structure, COUNT_BUDGET)
 
     @property
@@ -275,10 +276,10 @@ class ConfigSpace:
         return self.config(digits_of(int(index), [len(knob) for knob in self.knobs.values()]))
 
     def config(self, digits: Sequence[int] | Digits) -> Config:
-        """Return the config of one digit per knob, made canonical. Constraints are not asked; see `violated`.
+        """Return the config of one digit per knob, made canonical. Constraints are not checked; see `violated`.
 
         Raises:
-            SpaceError: too few or too many digits, or one outside its knob.
+            SpaceError: there are too few or too many digits, or one is outside its knob.
         """
         try:
             row = tuple(map(operator.index, digits))
@@ -296,7 +297,7 @@ class ConfigSpace:
         return Config(self, row)
 
     def from_json(self, form: object) -> Config:
-        """Return the config that `Config.to_json` wrote; `index` or `entity` may be missing, then the other decides.
+        """Return the config that `Config.to_json` wrote; if `index` or `entity` is missing, the other decides.
 
         Raises:
             SpaceError: it belongs to another space, or its index and its entities disagree.
@@ -318,7 +319,7 @@ class ConfigSpace:
         )
 
     def violated(self, config: Config) -> tuple[str, ...]:
-        """Messages of the constraints that a config breaks; empty for a valid one."""
+        """List the messages of the constraints that a config breaks; empty for a valid one."""
         wanted = "a config, from space.get(index) or space.config(digits)"
         check_instance("config", config, Config, wanted, error=SpaceError)
         structure, row = self.structure, self._rows([config.digits])
@@ -328,7 +329,7 @@ class ConfigSpace:
         """Yield all valid canonical configs in the order of their indices, made as they are asked for.
 
         Args:
-            points: so many values of each range at most, evenly spaced from the first to the last.
+            points: the largest number of values of each range, evenly spaced from the first to the last.
         """
         if points is not None:
             check_int("iterate: points", points, error=SpaceError)
@@ -339,7 +340,8 @@ class ConfigSpace:
     # Whole arrays of digits, int64 of shape (configs, knobs) --------------------------------------------------------
 
     def sample(self, n: int, rng: np.random.Generator) -> Digits:
-        """`n` random configs: valid, canonical, all different; fewer rows only where the space has, or shows, no more.
+        """Draw `n` random configs: valid, canonical, all different; fewer rows only if the space has, or shows, no
+        more.
 
         Raises:
             SpaceError: the space has no valid config, or none was found among millions; the message says which.
@@ -370,7 +372,7 @@ class ConfigSpace:
         return inside
 
     def encode(self, digits: Digits) -> NDArray[np.float32]:
-        """Features for cost models, float32 of shape (configs, len(feature_names))."""
+        """Compute features for cost models, float32 of shape (configs, len(feature_names))."""
         return self.structure.encode(self._rows(digits))
 
     @property
@@ -398,7 +400,7 @@ class ConfigSpace:
         return rows
 
     def __getstate__(self) -> dict[str, Any]:
-        # Structure and fingerprint are computed again where they are needed.
+        # Structure and fingerprint are computed again when they are needed.
         return {"knobs": self.knobs, "constraints": self.constraints}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

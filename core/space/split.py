@@ -43,13 +43,13 @@ class SplitKnob(ListedKnob):
         return [f"{self.name}.log2[{i}]" for i in range(self.num_outputs)], self.coordinates()
 
     def coordinates(self) -> Floats:
-        """Logarithms of the extents."""
+        """Return the logarithms of the extents."""
         inner = np.array([choice.sizes[1:] for choice in self.entities], dtype=np.float64).reshape(len(self), -1)
         outer = np.ceil(self.extent / inner.prod(axis=1))
         return np.asarray(np.log2(np.column_stack([outer, inner])))
 
     def lookup_key(self, value: Any) -> tuple[int, ...]:
-        """Inner extents; a list whose outermost extent is neither -1 nor the inferred one has no key."""
+        """Return the inner extents; raise if the outermost extent is neither -1 nor the inferred one."""
         sizes = tuple(value)
         if not sizes or not all(type(size) is int for size in sizes):
             raise ValueError(f"{value_text(value)} is not a list of extents")
@@ -61,11 +61,11 @@ class SplitKnob(ListedKnob):
     def within(self, limits: Sequence[int]) -> SplitEntity:
         """Return the split into divisors that are as large as `limits` allow, innermost first; -1 allows any.
 
-        An axis of 128 within [-1, 8, 4] is split into [4, 8, 4], one of 49 into [7, 7, 1]. It need not be one of the
-        knob's values.
+        An axis of 128 within [-1, 8, 4] is split into [4, 8, 4], one of 49 into [7, 7, 1]. The split need not be one of
+        the knob's values.
 
         Raises:
-            SpaceError: another number of limits than there are loops, or no divisor is within one.
+            SpaceError: the number of limits is not the number of loops, or no divisor is within a limit.
         """
         wanted = f"the largest extent of each of the {self.num_outputs} loops, -1 for any"
         bounds = check_list(f"split knob {self.name!r}: limits", limits, wanted, error=SpaceError, of=int)
@@ -86,13 +86,13 @@ class SplitKnob(ListedKnob):
 
 
 def inferred_outer(extent: int, inner: Sequence[int]) -> int:
-    """Extent of the outermost loop: enough tiles to cover the axis."""
+    """Compute the extent of the outermost loop: enough tiles to cover the axis."""
     return -(-extent // math.prod(inner))
 
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """The arguments of `ConfigSpace.define_split` that decide about the splits."""
+    """The arguments of `ConfigSpace.define_split` that decide which splits there are."""
 
     policy: str
     num_outputs: int | None = None
@@ -158,7 +158,7 @@ def policy_splits(extent: int, policy: str, num_outputs: int, max_factor: int, t
     """
     every = {*(divisors(extent) if policy != "power2" else ()), *(powers_of_two(extent) if policy != "factors" else ())}
     factors = sorted(f for f in every if f <= max_factor)
-    # Counted by product before listing: the count is quick where the list is endless.
+    # Counting by products is quick even if the list would be endless.
     counts = Counter({1: 1})
     for _ in range(num_outputs - 1):
         grown: Counter[int] = Counter()
@@ -180,7 +180,7 @@ def policy_splits(extent: int, policy: str, num_outputs: int, max_factor: int, t
 
 
 def _fits(extent: int, product: int, tails: bool) -> bool:
-    """Decide if inner extents of this product are allowed. Further factors do not mend a product that is not."""
+    """Decide if inner extents of this product are allowed. If a product is not, neither is one with further factors."""
     return product <= extent and (tails or extent % product == 0)
 
 
@@ -193,7 +193,7 @@ def divisors(n: int) -> list[int]:
 
 
 def powers_of_two(n: int) -> list[int]:
-    """1, 2, 4, ... up to n."""
+    """List 1, 2, 4, ... up to n."""
     n = check_int("powers_of_two: n", n, minimum=0, maximum=MAX_EXTENT, error=SpaceError)
     return [1 << bit for bit in range(n.bit_length())]
 
@@ -201,7 +201,7 @@ def powers_of_two(n: int) -> list[int]:
 def _candidates(
     name: str, extent: int, candidate: Sequence[Sequence[int]], options: SplitOptions
 ) -> tuple[SplitEntity, ...]:
-    """Return the listed splits, checked, each meaning once."""
+    """Return the checked candidates, without repetitions of one split."""
     listed = check_list(f"split knob {name!r}: candidate", candidate, "a list of lists of extents", error=SpaceError)
     rows = [_checked_candidate(name, extent, row) for row in listed]
     outputs, largest = options.num_outputs or (len(rows[0].sizes) if rows else 0), options.max_factor or math.inf

@@ -1,7 +1,7 @@
 """`Structure`: an immutable snapshot of a space as arrays, for array operations.
 
-It knows which knobs exist in a row of digits, which constraints hold, and into which independent components the
-knobs fall: knobs that no constraint and no condition ties together never have to be looked at together.
+It knows which knobs exist in a row of digits, which constraints hold, and into which independent components the knobs
+fall: no operation needs to look at two knobs together unless a constraint or a condition ties them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class Check:
-    """A test of rows that can be made once all `needs` columns have their digits."""
+    """A test of rows, possible once all `needs` columns have their digits."""
 
     needs: frozenset[int]
     passes: Callable[[Digits], Mask]
     pins: int | None = None
-    """The column that this check holds at 0 where its knob does not exist."""
+    """The column that this check keeps at 0 if its knob does not exist."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Component:
     constraints: tuple[BoundConstraint, ...]
     checks: tuple[Check, ...]
     gates: tuple[int, ...]
-    """The columns that decide if others exist."""
+    """The columns on which the existence of others depends."""
 
     @cached_property
     def column_array(self) -> Digits:
@@ -51,7 +51,7 @@ class Component:
 
     @property
     def free(self) -> bool:
-        """True where every combination of digits is a valid canonical config."""
+        """True if every combination of digits is a valid canonical config."""
         return not self.checks
 
 
@@ -60,7 +60,7 @@ class Features(NamedTuple):
 
     A range has no table, and one feature: its number, or the logarithm on a logarithmic line.
 
-    A knob with a condition has one more feature that is 1 where the knob exists; where it does not, all are 0.
+    A knob with a condition has one more feature, which is 1 if the knob exists; if it does not, all its features are 0.
     """
 
     names: tuple[str, ...]
@@ -69,7 +69,7 @@ class Features(NamedTuple):
 
 @dataclass
 class Structure:
-    """The arrays of a space, as the module says. Made anew whenever a knob or a constraint is added to the space."""
+    """The arrays of a space; a space makes a new one whenever a knob or a constraint is added."""
 
     space: ConfigSpace
     knobs: tuple[Knob, ...] = field(init=False)
@@ -140,7 +140,7 @@ class Structure:
                 parts.append(table[rows[:, column]])
             elif line is not None:
                 exists = active[:, column]
-                # Features are float32: a value past its range is as good as the largest.
+                # Features are float32: a value past its range counts as the largest.
                 numbers = np.clip(np.where(exists, line.numbers(digits[:, column]), 0.0), -FLOAT32_MAX, FLOAT32_MAX)
                 columns = [numbers, exists] if column in self.conditions else [numbers]
                 parts.append(np.column_stack(columns).astype(np.float32))
@@ -151,7 +151,7 @@ class Structure:
         return self.random_digits(np.broadcast_to(np.arange(len(self.lengths)), (n, len(self.lengths))), rng)
 
     def random_digits(self, columns: Digits, rng: np.random.Generator) -> Digits:
-        """Draw a digit of each of the columns: uniformly, on a logarithmic line by the logarithm."""
+        """Draw a digit of each column, uniformly or, on a logarithmic line, uniformly by the logarithm."""
         drawn = rng.integers(0, self.sizes[columns], dtype=np.int64)
         for column, line in enumerate(self.lines):
             if line is not None and line.log:
@@ -184,7 +184,7 @@ class Structure:
         return constraint.holds(rows, self.active(rows, constraint.needs))
 
     def pinned(self, column: int) -> Callable[[Digits], Mask]:
-        """Return the test that a knob which does not exist has the digit 0."""
+        """Return the test that a knob has the digit 0 if it does not exist."""
         needs = self.ancestors[column] | {column}
         return lambda rows: self.active(rows, needs)[:, column] | (rows[:, column] == 0)
 
@@ -201,7 +201,7 @@ class Structure:
         return active
 
     def canonical(self, digits: Digits) -> Digits:
-        """Rows with the digits of knobs that do not exist set to 0."""
+        """Return the rows with the digits of knobs that do not exist set to 0."""
         return np.where(self.active(digits), digits, 0) if self.conditions else digits
 
     def holds(self, digits: Digits, constraints: Iterable[BoundConstraint] | None = None) -> Mask:

@@ -1,7 +1,7 @@
 """Uniform samples: every valid configuration is as likely as any other.
 
-`space.sample` draws digits, so that a configuration in which knobs do not exist comes as often as there are digits
-which mean it. Tuners may like that; a sample that represents its space must not have it.
+`space.sample` draws digits, so that a configuration in which knobs do not exist comes as often as there are digits that
+mean it. That suits tuners, but not a sample that represents its space.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from pegbox.space.sampling import LIST_BUDGET, redraw, uniform
 from pegbox.space.structure import Component, Structure
 
 LISTED = 1 << 20
-"""Spaces of more valid configurations than this are drawn from, not listed."""
+"""The largest number of valid configurations that are listed; those of larger spaces are drawn."""
 
 _BATCH = 4096
 _DRY_BATCHES = 64
-"""The number of batches in a row without a new configuration that ends the drawing."""
+"""Drawing ends after this many batches in a row without a new configuration."""
 
 
 def uniform_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
-    """Yield all valid configurations in a random order, in blocks; of a large space, distinct ones until they get rare.
+    """Yield all valid configurations in a random order, in blocks; for a large space, distinct ones until they get
+    rare.
 
-    The order depends on the space and the seed alone, so that a second pass has the same beginning.
-    Only where less than one in thousands of the combinations is valid, and these are too many to list, are some
-    likelier than others: those that a search with random choices finds. And a choice that less than one in thousands
-    of the combinations of digits means, with more knobs under it than any other, comes less often than it should.
+    The order depends on the space and the seed alone, so that a second pass has the same beginning. There are two
+    exceptions. If less than one in thousands of the combinations is valid, and these are too many to list, those that a
+    search with random choices finds are likelier. And a choice that less than one in thousands of the combinations of
+    digits mean, with more knobs under it than any other, comes less often than it should.
     """
     rng = np.random.default_rng(seed)
     count, structure = space.num_valid(), space.structure
@@ -55,7 +56,7 @@ def uniform_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
 
 
 def _ungated(structure: Structure, n: int, rng: np.random.Generator) -> Digits:
-    """Random valid rows of the components whose knobs all exist; zeros in the columns of the others."""
+    """Draw valid rows of the components whose knobs all exist; zeros in the columns of the others."""
     rows = structure.random(n, rng)
     for component in structure.components:
         if component.gates:
@@ -66,9 +67,10 @@ def _ungated(structure: Structure, n: int, rng: np.random.Generator) -> Digits:
 
 
 def _drawn_evenly(structure: Structure, component: Component, rng: np.random.Generator) -> Iterator[Digits]:
-    """Blocks of canonical valid rows of a component, zeros in other columns; each row is as likely as any other.
+    """Yield blocks of canonical valid rows of a component, zeros in other columns, each row equally likely.
 
-    Rows of digits are drawn, and kept the less often, the more of them mean the same configuration.
+    Rows of digits are drawn, and kept with a probability inverse to the number of rows that mean the same
+    configuration.
     """
     everything = component_rows(structure, component, LIST_BUDGET)
     while everything is not None and len(everything):

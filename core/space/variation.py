@@ -17,23 +17,23 @@ NEAREST = 8
 NEAR_SHARE = 0.75
 TABLE_LIMIT = 2048
 DRAWN = 128
-"""The number of values of a longer range that are tried where no move was found: constraints are Python functions."""
+"""The number of values of a longer range to try if no move was found: constraints are slow Python functions."""
 
 TRIES = 16
-"""The redraws of a component where no single move was valid."""
+"""The number of redraws of a component if no single move was valid."""
 
 ATTEMPTS = (1, 2, 4, 9)
-"""The numbers of moves of a row that are tried at once, until one is valid: a call costs as much as dozens of rows."""
+"""The numbers of moves of a row to try at once, until one is valid: a call costs as much as dozens of rows."""
 
 BEYOND = 0.25
-"""The share of the distance of two parents by which a child's number may lie beyond one of them."""
+"""The share of two parents' distance by which a child's number may lie beyond one of them."""
 
 
 def neighbors(structure: Structure, digits: Digits, rng: np.random.Generator) -> Digits:
     """Return one random valid neighbour per row: one knob that exists is moved, mostly to one of its closest values.
 
-    Knobs that come to exist by the move get random values. Where no single move is valid, the knobs of one
-    component are drawn anew; a row comes back unchanged only where the space has nothing else.
+    Knobs that begin to exist by the move get random values. If no single move is valid, the knobs of one component are
+    drawn anew; a row is returned unchanged only if the space has nothing else.
     """
     rows = structure.canonical(digits)
     result = rows.copy()
@@ -63,7 +63,7 @@ def _moved(structure: Structure, rows: Digits, movable: Mask, rng: np.random.Gen
 
 
 def _step(structure: Structure, column: int, digits: Digits, rng: np.random.Generator) -> Digits:
-    """Another digit for each digit of one knob: near ones for the larger share."""
+    """Choose another digit for each digit of one knob, mostly a near one."""
     length = structure.lengths[column]
     other = rng.integers(0, length - 1, len(digits), dtype=np.int64)
     other += other >= digits
@@ -86,13 +86,13 @@ def _step(structure: Structure, column: int, digits: Digits, rng: np.random.Gene
 
 
 def nearest(coordinates: Floats) -> Digits:
-    """Table of shape (n, min(8, n - 1)): the digits whose values are closest to each digit's, itself left out."""
+    """Return a table of shape (n, min(8, n - 1)): for each digit, the other digits with the closest values."""
     return _nearest(coordinates.astype(np.float32).tobytes(), coordinates.shape[1])
 
 
 @lru_cache(maxsize=64)
 def _nearest(raw: bytes, width: int) -> Digits:
-    """`nearest` of a table given by its bytes, so that knobs that are alike share the work."""
+    """Compute `nearest` from the bytes of a table, so that equal knobs share the work."""
     coordinates = np.frombuffer(raw, dtype=np.float32).reshape(-1, width)
     n = len(coordinates)
     count = min(NEAREST, n - 1)
@@ -138,7 +138,7 @@ def _any_move(structure: Structure, row: Digits, rng: np.random.Generator) -> Di
     moves = moves[structure.holds(moves)]
     if len(moves):
         return np.asarray(moves[rng.integers(0, len(moves))])
-    # One component is drawn anew, or the whole row where that changes nothing.
+    # Draw one component anew, or the whole row if that changes nothing.
     tied = [component for component in structure.components if component.constraints]
     known = row.reshape(1, -1)
     fresh = np.repeat(known, TRIES, axis=0)
@@ -150,7 +150,7 @@ def _any_move(structure: Structure, row: Digits, rng: np.random.Generator) -> Di
 
 
 def _others(structure: Structure, column: int, rng: np.random.Generator) -> Sequence[int]:
-    """Return all digits of a column; of a long range, some at random."""
+    """Return all digits of a column, or random ones of a long range."""
     length = structure.lengths[column]
     if structure.lines[column] is None or length <= TABLE_LIMIT:
         return range(length)
@@ -159,11 +159,10 @@ def _others(structure: Structure, column: int, rng: np.random.Generator) -> Sequ
 
 
 def crossover(structure: Structure, a: Digits, b: Digits, rng: np.random.Generator) -> Digits:
-    """Uniform crossover per knob (Syswerda 1989), repaired: each row takes every knob from one of its parents.
+    """Cross rows uniformly per knob (Syswerda 1989) and repair them: every knob comes from one of the parents.
 
-    A number of a range comes from between them, or a little beyond, half the time.
-    Where the mixed knobs of a component break a constraint, the whole component comes from one parent, which is
-    valid when the parents are.
+    Half the time, a number of a range comes from between them, or a little beyond. If the mixed knobs of a component
+    break a constraint, the whole component comes from one parent, which is valid if the parents are.
     """
     a, b = structure.canonical(a), structure.canonical(b)
     in_a, in_b = structure.active(a), structure.active(b)

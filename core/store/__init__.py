@@ -1,6 +1,6 @@
 """The user's store: the best records of each task, and compiled kernels, kept for every later program of this user.
 
-Names are imported when they are first used: a kernel is found without what records need.
+Names are imported when they are first used, so that finding a kernel does not load records.
 """
 
 from __future__ import annotations

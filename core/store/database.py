@@ -1,8 +1,8 @@
-"""The database of a store: one SQLite file, which many processes of a user read and write at once.
+"""The database of a store: one SQLite file, which many processes of a user may read and write at once.
 
-It never stands in the way: where it cannot be used (another version, a full or read-only disk, a lock that another
-process keeps), a `StoreWarning` says why once, reads find nothing and writes do nothing. A damaged file is renamed, so
-that the next write starts another.
+It never interrupts a program: if it cannot be used (another version, a full or read-only disk, another process's lock),
+a `StoreWarning` gives the reason once, reads find nothing and writes do nothing. A damaged file is renamed, so that the
+next write starts another.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ VERSION = 1
 """The version of the tables, which SQLite keeps as `user_version`."""
 
 SHORT_WAIT = 0.5
-"""The seconds that a call waits for another process."""
+"""The seconds for a call to wait for another process."""
 
 LONG_WAIT = 10.0
-"""The seconds that the end of a search waits for another process."""
+"""The seconds for the end of a search to wait for another process."""
 
 _TABLES = """
 create table best (
@@ -42,7 +42,7 @@ _NAMES = {"best", "kernels"}
 """The names of the tables."""
 
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "fuse.sshfs")
-"""File systems of several machines, on which SQLite's write-ahead log, which is memory that processes share, fails."""
+"""Network file systems, on which SQLite's write-ahead log fails because its processes share memory."""
 
 _DAMAGE = ("file is not a database", "malformed", "no such table", "no such column")
 
@@ -52,17 +52,17 @@ _said: set[str] = set()
 
 
 class StoreWarning(UserWarning):
-    """A warning that the store cannot be used, and everything goes on without it."""
+    """A warning that the store cannot be used, and that the program continues without it."""
 
 
 class _Unusable(Exception):
-    """The reason why a store is not used."""
+    """A fault that makes a store unusable."""
 
 
 class Database:
-    """The database in a folder, which is made by the first write.
+    """The database in a folder, created by the first write.
 
-    Each method works on a connection of its own, so that threads and forks may share a database.
+    Each method opens its own connection, so that threads and forks may share a database.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -70,7 +70,7 @@ class Database:
         self.path = folder / "store.db"
 
     def read(self, query: str, values: Sequence[object] = ()) -> list[Row]:
-        """Return the rows of a query; none where there is no database."""
+        """Return the rows of a query; none if there is no database."""
 
         def rows(connection: sqlite3.Connection) -> list[Row]:
             return connection.execute(query, values).fetchall()
@@ -78,11 +78,11 @@ class Database:
         return self._run(rows, wait=SHORT_WAIT, make=False) or []
 
     def write(self, change: Callable[[sqlite3.Connection], _T], *, wait: float = SHORT_WAIT) -> _T | None:
-        """Make a change, wholly or not at all, and return the function's value; None where nothing can be written.
+        """Make a change completely or not at all, and return the function's value; None if nothing can be written.
 
         Args:
-            change: executes statements within a transaction.
-            wait: the seconds to wait for another process that writes.
+            change: a function that executes statements within a transaction.
+            wait: the seconds to wait for another writing process.
         """
 
         def changed(connection: sqlite3.Connection) -> _T:
@@ -90,7 +90,7 @@ class Database:
             try:
                 result = change(connection)
             except BaseException:
-                if connection.in_transaction:  # a full disk has rolled it back
+                if connection.in_transaction:  # a full disk may have rolled it back already
                     connection.execute("rollback")
                 raise
             connection.execute("commit")
@@ -123,7 +123,7 @@ class Database:
 
     @contextlib.contextmanager
     def _connected(self, wait: float, *, make: bool) -> Iterator[sqlite3.Connection | None]:
-        """Open a connection; None where there is no database, and none is to be made."""
+        """Open a connection; None if there is no database, and none may be created."""
         there = self._is_there()
         if make and not there:
             self._make(wait)
@@ -135,7 +135,7 @@ class Database:
         try:
             (version,) = connection.execute("pragma user_version").fetchone()
             if version > VERSION:
-                raise _Unusable(f"it is of version {version}, newer than that of this pegbox ({VERSION})")
+                raise _Unusable(f"it is of version {version}, newer than this pegbox reads ({VERSION})")
             tables = {name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")}
             if tables and not tables >= _NAMES:
                 raise _Unusable(f"its {self.path.name} is another program's; name another folder")
@@ -146,7 +146,7 @@ class Database:
             connection.close()
 
     def _is_there(self) -> bool:
-        """Decide if there is a database; raise `_Unusable` where others may write to it."""
+        """Decide if there is a database; raise `_Unusable` if other users may write to it."""
         for path in (self.folder, self.path):
             try:
                 held = path.stat()
@@ -159,7 +159,7 @@ class Database:
         return True
 
     def _open(self, wait: float) -> sqlite3.Connection:
-        # A folder that cannot be written to has no room for the files that SQLite's log needs.
+        # SQLite cannot create the files of its log in a folder without write permission.
         options = "mode=rw" if os.access(self.folder, os.W_OK) else "mode=ro&immutable=1"
         uri = f"{self.path.absolute().as_uri()}?{options}"
         connection = sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None)
@@ -168,13 +168,13 @@ class Database:
         return connection
 
     def _make(self, wait: float) -> None:
-        """Make the folder and the database, unless another process was faster."""
+        """Create the folder and the database, unless another process was faster."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._locked(wait):
             if self.path.exists():
                 return
             part = self.path.with_suffix(".new")
-            for left in self.folder.glob(f"{part.name}*"):  # by a process that was killed
+            for left in self.folder.glob(f"{part.name}*"):  # left by a process that was killed
                 left.unlink()
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             connection = sqlite3.connect(part, isolation_level=None)
@@ -188,14 +188,14 @@ class Database:
             part.rename(self.path)
 
     def _set_aside(self, error: sqlite3.Error, wait: float) -> bool:
-        """Rename a damaged database, unless another process has done it; return whether it is gone."""
+        """Rename a damaged database, unless another process has done so; return whether it is gone."""
         aside = self.path.with_suffix(".damaged")
         try:
             with self._locked(wait):
                 if self._is_sound(wait):
                     return True
                 self.path.replace(aside)
-                for log in ("-wal", "-shm"):  # SQLite would apply the old log to the next database
+                for log in ("-wal", "-shm"):  # SQLite would apply the old log to the new database
                     with contextlib.suppress(FileNotFoundError):
                         os.replace(f"{self.path}{log}", f"{aside}{log}")
         except FileNotFoundError:
@@ -217,8 +217,8 @@ class Database:
 
     @contextlib.contextmanager
     def _locked(self, wait: float) -> Iterator[None]:
-        """Keep other processes from making and renaming databases."""
-        import fcntl  # what reads does without it
+        """Keep other processes from creating and renaming databases."""
+        import fcntl  # readers do without it
 
         folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -236,18 +236,18 @@ class Database:
                 break
             yield
         finally:
-            with contextlib.suppress(OSError):  # a fork meanwhile has the file open, which would keep the lock
+            with contextlib.suppress(OSError):  # a fork made meanwhile has the file open, and would keep the lock
                 fcntl.flock(folder, fcntl.LOCK_UN)
             os.close(folder)
 
 
 def _text(content: bytes) -> str:
-    """Read text that may be damaged: whatever reads the row refuses it, and the other rows stay."""
+    """Decode text that may be damaged: the reader refuses only that row."""
     return content.decode("utf-8", "replace")
 
 
 def _file_system(folder: Path) -> str:
-    """Name the kind of the file system that a folder is on; empty where the system does not say."""
+    """Name the kind of a folder's file system; empty if the system does not tell."""
     path, best, kind = str(folder.resolve()), "", ""
     try:
         with open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:

@@ -9,13 +9,13 @@ from pegbox.digest import sha256
 from pegbox.store.database import Database
 
 MOST_BYTES = 256 << 20
-"""The bytes of code in a store, beyond which the code that was not used for the longest time is dropped."""
+"""The largest number of bytes of code in a store; beyond it, the least recently used code is dropped."""
 
 _DAY = 86_400.0
-"""The seconds after which another use is written down. Writes take as long as the rest of a first call."""
+"""The seconds after which another use is recorded: a write takes as long as the rest of a first call."""
 
 _LATER = 1e-3
-"""The seconds by which new code counts as used later than all other, where the clock says something else."""
+"""The seconds by which new code counts as used after all other code, if the clock went back."""
 
 _KEEP = """
 insert or replace into kernels (key, task, used, bytes, sha256, described, object_code) values (?, ?, ?, ?, ?, ?, ?)
@@ -28,14 +28,14 @@ delete from kernels where key in (
 
 
 class KeptCode(NamedTuple):
-    """Object code, and a text that describes it."""
+    """Object code, with text that describes it."""
 
     described: str
     object_code: bytes
 
     @property
     def sha256(self) -> str:
-        """The hash by which damage shows."""
+        """The hash that reveals damage."""
         return str(sha256(self.described.encode() + b"\0" + self.object_code).hexdigest())
 
 
@@ -46,7 +46,7 @@ class Kernels:
         self._database = database
 
     def find(self, key: str) -> KeptCode | None:
-        """Find the code under a key; None where there is none, or it is damaged."""
+        """Find the code under a key; None if there is none, or it is damaged."""
         query = "select described, object_code, sha256, used from kernels where key = ?"
         rows = self._database.read(query, (key,))
         if not rows:
@@ -67,8 +67,8 @@ class Kernels:
 
         Args:
             task: the key of its task and processor: a better record drops the code.
-            fits: decides whether the code is that of the best record of the task, a line of JSON, or None where there
-                is none.
+            fits: a function that decides whether the code belongs to the best record of the task, a line of JSON, or
+                None if there is none.
         """
         row = (len(code.object_code), code.sha256, code.described, code.object_code)
 
@@ -94,13 +94,13 @@ class Kernels:
         self._database.write(change)
 
     def sizes(self) -> list[tuple[str, str, int]]:
-        """List the key of the task, the name of its template, and the bytes of each piece of code."""
+        """List the task's key, the template's name, and the bytes of each piece of code."""
         found = self._database.read("select task, bytes from kernels")
         return [(str(task), _template_of(str(task)), int(size)) for task, size in found]
 
 
 def _template_of(task: str) -> str:
-    """Read the name of the template in the key of a task; empty where there is none."""
+    """Read the name of the template in the key of a task; empty if there is none."""
     import json  # slow to import
 
     try:
@@ -110,5 +110,5 @@ def _template_of(task: str) -> str:
 
 
 def row_key(*parts: object) -> str:
-    """Make a key of texts, numbers and tuples of them."""
+    """Make a key from texts, numbers and tuples of them."""
     return str(sha256(repr(parts).encode()).hexdigest())

@@ -1,6 +1,6 @@
 """The user's store: the best record of each task, kept for every later program of this user.
 
-The truth about a search is in its file of records; the store repeats the best of it.
+The authoritative result of a search is its file of records; the store repeats the best of it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _KEEP = "insert or replace into best (task, code, cost, measured, record) values
 
 
 class TuningStore:
-    """The best record of each task on each processor, in a folder that its first record makes.
+    """The best record of each task on each processor, in a folder that the first record creates.
 
-    A task here is a workload on a target from a space. Where the folder cannot be used, `StoreWarning` says why once,
-    and the store is as good as empty.
+    A task here is a workload on a target from a space. If the folder cannot be used, `StoreWarning` gives the reason
+    once, and the store behaves as if empty.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -49,12 +49,12 @@ class TuningStore:
         """Keep a record if it is the best of its task on its processor; return whether it is.
 
         Failed trials, and records of emulators, of other tools and of functions, are not kept. A record of other code
-        of the template gives way. A configuration that was the fastest in a model replaces an earlier record, and no
-        earlier one replaces it. The kernels of a configuration that is replaced are dropped.
+        of the template is replaced. A configuration that was the fastest in a model replaces an earlier record, and no
+        earlier one replaces it. The kernels of a replaced configuration are dropped.
 
         Args:
-            beside: records of the same search. Where one is of the configuration that is kept, its cost counts from now
-                on: it was measured under the same conditions.
+            beside: records of the same search. If one has the kept configuration, its cost counts from now on, since it
+                was measured under the same conditions.
         """
         from pegbox.records.record import FUNCTION, check_records
 
@@ -94,7 +94,7 @@ class TuningStore:
         return fastest_record(found)
 
     def key_of(self, task: Task, processor: str) -> str:
-        """Write the key of a task on a processor; empty where records cannot hold its arguments."""
+        """Write the key of a task on a processor; empty if records cannot hold its arguments."""
         from pegbox.records.record import plain, workload_of
 
         check_text("processor", processor)
@@ -108,7 +108,7 @@ class TuningStore:
     def best_config(self, task: Tasks) -> Config | None:
         """Find the best configuration of a task, or of all tasks of a group, on this machine's processor.
 
-        A configuration that was measured with other code of the template comes with a `RecordWarning`.
+        A configuration measured with other code of the template causes a `RecordWarning`.
         """
         from pegbox.records.history import History
 
@@ -122,9 +122,9 @@ class TuningStore:
             return None
 
     def merge(self, records: Iterable[Record]) -> int:
-        """Keep the best of each task on each processor among records; return how many were kept.
+        """Keep the best among records of each task on each processor; return the number kept.
 
-        Records that do not name their machine are left out, besides those that `keep` leaves out.
+        Records that do not name their machine are left out, as are those that `keep` leaves out.
         """
         from pegbox.records.history import best_of_each
         from pegbox.records.record import check_records
@@ -136,7 +136,7 @@ class TuningStore:
         return sum(self.keep(best) for each in by_processor.values() for best in best_of_each(each))
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write all records as a file of records, without code; return how many there are.
+        """Write all records to a file of records, without code; return their number.
 
         Raises:
             RecordError: the file cannot be written.
@@ -171,7 +171,7 @@ class TuningStore:
 
 
 def _gives_way(record: Record, held: Record, beside: Sequence[Record]) -> bool:
-    """Decide if a record is no better than the one that is kept."""
+    """Decide if a record is no better than the kept one."""
     from pegbox.task.code_fingerprint import differ
 
     if held.code and record.code and differ(held.code, record.code):
@@ -180,7 +180,7 @@ def _gives_way(record: Record, held: Record, beside: Sequence[Record]) -> bool:
         return True
     if record.in_model and record.result.timestamp >= held.result.timestamp:
         return False
-    if held.config == record.config:  # the later measurement counts, unless the earlier was made with more care
+    if held.config == record.config:  # the later measurement counts, unless the earlier one was more careful
         return held.remeasured and not record.remeasured
     again = next((each for each in beside if each.config == held.config and each.result.ok), held)
     return again.cost <= record.cost
@@ -192,7 +192,7 @@ def key_of_record(record: Record) -> str:
 
 
 def task_key(workload: Sequence[Any], target: str, space: str, processor: str, accuracy: float | None = None) -> str:
-    """Write the key of a task on a processor: one whose accuracy was given has a best of its own."""
+    """Write the key of a task on a processor; a task with a given accuracy has its own best."""
     import json  # slow to import
 
     given = [] if accuracy is None else [accuracy]
@@ -200,7 +200,7 @@ def task_key(workload: Sequence[Any], target: str, space: str, processor: str, a
 
 
 def user_store() -> TuningStore | None:
-    """Return the store of this user; None where the environment turns it off, or names no folder."""
+    """Return the store of this user; None if the environment turns it off, or does not name a folder."""
     chosen = os.environ.get(VARIABLE, "").strip()
     if chosen.lower() == "off":
         return None
@@ -212,7 +212,7 @@ def _usual_folder() -> Path | None:
     """Name the folder by the rule of the XDG base directories, which ignores relative paths; None without a home."""
     data = os.environ.get("XDG_DATA_HOME", "")
     home = os.path.expanduser("~")
-    if not os.path.isabs(data) and not os.path.isabs(home):  # a user without a home
+    if not os.path.isabs(data) and not os.path.isabs(home):  # the user has no home
         return None
     return Path(data if os.path.isabs(data) else f"{home}/.local/share") / "pegbox"
 
@@ -220,7 +220,7 @@ def _usual_folder() -> Path | None:
 def best_config(task: Tasks) -> Config | None:
     """Find the best configuration of a task, or of all tasks of a group, in the user's store; None if there is none.
 
-    It is that of this machine's processor.
+    It was measured on this machine's processor.
     """
     store = user_store()
     return None if store is None else store.best_config(task)

@@ -1,4 +1,4 @@
-"""Suites: named collections of problems that tuners are compared on, read from folders."""
+"""Suites: named collections of problems for comparing tuners, read from folders."""
 
 from pegbox.suites.content import recorded_digest
 from pegbox.suites.folder import load_suite, shipped_suites

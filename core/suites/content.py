@@ -1,4 +1,4 @@
-"""The problems of a suite, opened: results files, and functions that make objectives; with digests of their content."""
+"""Opening a suite's problems, results files and functions that make objectives, and digests of their content."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from pegbox.search.objective import Objective
 from pegbox.suites.suite import Problem
 
 _SAME = 1e-9
-"""The relative difference up to which two optima are the same."""
+"""The relative difference up to which two optima count as equal."""
 
 
 def open_file(name: str, folder: Path, file: str, *, description: str = "", optimum: float | None = None) -> Problem:
     """Open a results file of the folder, or the recorded space of that name that ships with pegbox.
 
-    Where the template of the records has changed since, or is not installed, the space is that of the knobs alone.
+    If the template of the records has changed, or is not installed, the space has only the knobs.
 
-    Raises `RecordError` for a file that is missing or damaged, or has another optimum than the suite declares.
+    Raises `RecordError` if the file is missing or damaged, or its optimum is not the one that the suite declares.
     """
     path = folder / file
     if not path.is_file() and file in recorded_spaces():
@@ -48,7 +48,9 @@ def open_file(name: str, folder: Path, file: str, *, description: str = "", opti
 
 def _opened(path: Path) -> RecordedSpace:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecordWarning)  # other code of a template: the costs are what counts here
+        warnings.simplefilter(
+            "ignore", RecordWarning
+        )  # records of other code of a template: only their costs count here
         try:
             return recorded_space(path)
         except RecordError as error:
@@ -69,7 +71,7 @@ def open_objective(
 ) -> Problem:
     """Call the function that `ref` names, a file of the folder or a module, which makes a pure `Objective`.
 
-    Raises `ArgumentError` where it makes something else, `PluginError` where it cannot be imported or raises.
+    Raises `ArgumentError` if it returns something else, `PluginError` if it cannot be imported or raises.
     """
     make = _imported(folder, ref)
     try:
@@ -84,7 +86,7 @@ def open_objective(
         raise ArgumentError(f"{ref} made a {type(objective).__name__} instead of a pegbox.Objective")
     if not objective.pure:
         raise ArgumentError(
-            f"{ref}: the runs of a suite are made side by side, so its costs have to depend on the configuration "
+            f"{ref}: the runs of a suite are simultaneous, so its costs must depend on the configuration "
             "alone; pass pegbox.Objective(..., pure=True)"
         )
     objective.name = name
@@ -105,12 +107,12 @@ def _imported(folder: Path, ref: str) -> Any:
     else:
         raise ArgumentError(f"objective {ref!r}: write it as 'file.py:function' or 'package.module:function'")
     if not inspect.isfunction(made):
-        raise ArgumentError(f"objective {ref!r} is not a function; it has to be one that makes a pegbox.Objective")
+        raise ArgumentError(f"objective {ref!r} is not a function; give one that makes a pegbox.Objective")
     return made
 
 
 def recorded_digest(recorded: RecordedSpace) -> str:
-    """Compute the digest of a recorded space: its knobs, and the costs of each configuration; not how it is packed."""
+    """Compute the digest of a recorded space: its knobs, and the costs of each configuration, regardless of packing."""
     lines = sorted(
         f"{config.digits} {result.costs if isinstance(result, Ok) else result.kind}"
         for config, result in recorded.results.items()

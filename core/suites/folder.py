@@ -1,12 +1,12 @@
 """Folders as suites: a `suite.json` lists the problems; without one, each results file is a problem.
 
-`suite.json` is JSON, which Python 3.10 reads without a further package (TOML comes with 3.11):
+`suite.json` is JSON, which Python 3.10 reads without another package (TOML needs 3.11):
 
     {"suite": "mine", "description": "...", "spaces": [
         {"name": "gemm", "file": "gemm.jsonl.xz", "description": "..."},
         {"name": "trap", "objective": "functions.py:trap", "options": {"length": 12}, "optimum": 1.0}]}
 
-A problem that cannot be opened is listed as missing; comparisons still use the others.
+A problem that cannot be opened is listed as missing; comparisons use the others.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def shipped_suites() -> tuple[str, ...]:
 
 
 def load_suite(source: str | os.PathLike[str] | Suite) -> Suite:
-    """Open a suite: the name of one that ships with pegbox, or a folder (`./templates`, where one has such a name).
+    """Open a suite: the name of one that ships with pegbox, or a folder (`./templates` if a suite has the same name).
 
     Without a `suite.json`, each results file in the folder and below it is a problem, named by its path: records of
     pegbox, and the files of Kernel Tuner and KTT.
 
-    Raises `ArgumentError` where there is no such suite, or nothing in it can be opened.
+    Raises `ArgumentError` if there is no such suite, or nothing in it can be opened.
     """
     if isinstance(source, Suite):
         return source

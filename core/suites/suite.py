@@ -18,7 +18,7 @@ class Problem:
         task: the recorded space or the objective that tuners search.
         digest: the digest of its content: configurations and results, or the text of the code.
         description: a sentence for people.
-        optimum: the lowest cost, where the suite declares it.
+        optimum: the lowest cost, if the suite declares it.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Missing:
-    """A problem that a suite lists and that cannot be opened, with the reason."""
+    """A listed problem of a suite that cannot be opened, with the reason."""
 
     name: str
     reason: str
@@ -51,7 +51,7 @@ class Suite:
 
     @property
     def digest(self) -> str:
-        """The digest of all problems, whatever their order, by which results name the suite."""
+        """The digest of all problems, independent of their order, which identifies the suite in results."""
         lines = sorted(f"{problem.name} {problem.digest}" for problem in self.problems)
         return str(sha256("\n".join(lines).encode()).hexdigest())
 

@@ -1,6 +1,6 @@
 """Templates, tasks, workloads and space generators, and costs in words.
 
-Names are imported when they are first used: a command's help needs no schedules.
+Names are imported when they are first used, so that a command's help loads no schedules.
 """
 
 from __future__ import annotations

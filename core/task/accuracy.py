@@ -12,16 +12,16 @@ from pegbox.expr import dtypes
 from pegbox.shown import value_text
 
 ROUNDINGS = 16
-"""The factor of the default. The errors of a sum in another order add up as a random walk; the largest of millions of
-elements is some five times their deviation. The rest is room for algorithms that trade accuracy for speed: Winograd's
-F(4x4, 3x3) needs a ninth of the default for 64 to 512 channels, F(6x6, 3x3) a quarter."""
+"""The factor of the default. The errors of a sum in another order add up like a random walk; the largest of millions of
+elements is about five times the standard deviation. The rest leaves room for algorithms that trade accuracy for speed:
+Winograd's F(4x4, 3x3) needs a ninth of the default for 64 to 512 channels, F(6x6, 3x3) a quarter."""
 
 SHORTEST = 4.0
-"""The least square root of the number of products in an element: functions such as exp round several times."""
+"""The smallest √K to assume, since functions such as exp round several times."""
 
 
 def default_accuracy(dtypes_of_outputs: Iterable[str], *, flop: float, elements: int) -> float:
-    """Return the accuracy of a task that declares none: 16 ε max(4, √K); 0 where all outputs are integers.
+    """Return the accuracy of a task that declares none: 16 ε max(4, √K); 0 if all outputs are integers.
 
     ε is the distance from 1 to the next number of the type with the fewest digits, and K the number of products in an
     element of the outputs. A kernel that forgets one term of K has an error of about 1 / (4 √K).
@@ -35,7 +35,7 @@ def default_accuracy(dtypes_of_outputs: Iterable[str], *, flop: float, elements:
 
 
 def check_accuracy(given: Any) -> float:
-    """Return an accuracy that was given. Raises `ArgumentError` for anything else."""
+    """Return the accuracy if it is valid. Raises `ArgumentError` otherwise."""
     accuracy = check_float("accuracy", given)
     if accuracy == 0.0 or accuracy > 1.0:
         raise ArgumentError(

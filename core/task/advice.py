@@ -1,4 +1,4 @@
-"""Advice for a value in the place of a task: `pegbox.tune([A, B, C])`."""
+"""Advice for a value that is given instead of a task: `pegbox.tune([A, B, C])`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SKETCH = "pegbox.create_task({name}, args=(...), space='sketch')"
 
 
 def advice(what: object) -> str:
-    """Say how to make a task of this object, or how else to use it; empty where there is nothing to say."""
+    """Say how to make a task from this object, or how else to use it; empty without advice."""
     match what:
         case Tensor():
             return advice([what])

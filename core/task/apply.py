@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 AnySchedule: TypeAlias = TESchedule | Schedule
 Place: TypeAlias = Tensor | Operation | None
-"""The stage of the loops on a TE schedule; on a `tir.Schedule`, where loops know their blocks, it has no effect."""
+"""The TE stage of the loops; without effect on a `tir.Schedule`, whose loops know their blocks."""
 
 
 class KnobValue(Protocol):
-    """The type of `cfg["name"]`. The kind of the knob decides which of the attributes it has."""
+    """The type of `cfg["name"]`. Its attributes depend on the kind of the knob."""
 
     @property
     def val(self) -> Any:
@@ -50,7 +50,7 @@ class KnobValue(Protocol):
 
 
 class Handle(KnobEntity):
-    """An entity in the hands of a template."""
+    """An entity with an `apply` method, as a template receives it."""
 
     def __init__(self, entity: Any) -> None:
         self._entity = entity
@@ -80,7 +80,7 @@ class ReorderHandle(Handle):
         """Put the loops in the knob's order; returns them in that order.
 
         Raises:
-            TemplateError: another number of loops than the knob was declared with.
+            TemplateError: the number of loops is not the number that the knob was declared with.
         """
         perm = self._entity.perm
         if len(axes) != len(perm):
@@ -105,18 +105,18 @@ class AnnotateHandle(Handle):
     ) -> list[Any]:
         """Annotate each loop as the knob says, and return the loops.
 
-        "none", "unroll", "vec" and "parallel" are done to the loop; "fuse" fuses it with the next one; the
-        names of thread axes bind it to one, for an emulated GPU program.
+        "none", "unroll", "vec" and "parallel" change the loop; "fuse" fuses it with the next one; the name of a thread
+        axis binds it to that axis, for an emulated GPU program.
 
         Args:
-            axis_lens: the extents of the loops, for the next two.
-            max_unroll: the longest loop that may be unrolled; a longer one refuses the configuration.
-            vec_size: the extents that may be vectorized; another one refuses the configuration.
-            cfg: the template's configuration, which is refused by its `raise_error`.
+            axis_lens: the extents of the loops, for `max_unroll` and `vec_size`.
+            max_unroll: the longest loop that may be unrolled; the configuration is refused for a longer one.
+            vec_size: the extents that may be vectorized; the configuration is refused for others.
+            cfg: the template's configuration, whose `raise_error` refuses it.
             source: for the policy "locate_cache" on TE stages: for each chosen place, the stages computed at that loop.
 
         Raises:
-            TemplateError: another number of loops than declared, or a limit without `axis_lens` and `cfg`.
+            TemplateError: the number of loops is not the declared one, or a limit lacks `axis_lens` or `cfg`.
         """
         anns = self._entity.anns
         if source is not None:
@@ -138,7 +138,7 @@ def _check_limits(
     vec_size: Sequence[int] | None,
     cfg: TemplateConfig | None,
 ) -> None:
-    """Refuse the configuration, by `cfg.raise_error`, where a loop is too long for its annotation."""
+    """Refuse the configuration, by `cfg.raise_error`, if a loop is too long for its annotation."""
     if not (max_unroll or vec_size):
         return
     if axis_lens is None or cfg is None:
@@ -151,7 +151,7 @@ def _check_limits(
 
 
 def _annotate(stage: Any, loops: list[Any], place: int, ann: str | None) -> None:
-    """Do one annotation; `loops` changes where two are fused."""
+    """Apply one annotation; `loops` changes if two are fused."""
     match ann:
         case "none" | None:
             pass
@@ -174,7 +174,7 @@ def _annotate(stage: Any, loops: list[Any], place: int, ann: str | None) -> None
 def _placed(
     sch: AnySchedule, op: Place, axes: list[Any], places: Sequence[int], source: Sequence[Sequence[Tensor]]
 ) -> list[Any]:
-    """Compute the stages of each group at the loop that was chosen for it."""
+    """Compute the stages of each group at its chosen loop."""
     if isinstance(sch, Schedule) or len(source) != len(places):
         raise TemplateError(
             f"source={source!r}: give a list of tensors of a TE schedule for each of the {len(places)} chosen loops"
@@ -186,12 +186,12 @@ def _placed(
 
 
 def _stage(sch: AnySchedule, op: Place) -> Stage | Schedule:
-    """Find the object whose methods are the primitives of loops."""
+    """Find the object whose methods are the loop primitives."""
     return sch if isinstance(sch, Schedule) else sch[cast(Tensor, op)]
 
 
 def handle(entity: Entity) -> Any:
-    """Return the entity with an `apply` where its kind has one."""
+    """Wrap the entity in a handle if its kind has an `apply`."""
     if isinstance(entity, OtherEntity):
         return entity
     if type(entity) not in _HANDLES:

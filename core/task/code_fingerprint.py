@@ -19,14 +19,14 @@ _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...))
 
 
 def code_fingerprint(function: object) -> str:
-    """Compute a fingerprint of a function's code, as "cpython-312:9f2c5a..."; empty where it is not written in Python.
+    """Compute a fingerprint of a function's code, as "cpython-312:9f2c5a..."; empty if it is not written in Python.
 
-    The bytecode of the function, and of all functions and classes that it reaches in files of its folder, also through
-    `functools.partial`, instances and tables of functions; the constants that they use, arrays, members of enumerations
-    and attributes of instances of these classes among them, where lists and mappings are constants if their NAMES say
-    so. Comments, formatting, the names of local variables, the function's docstring, and variables and attributes that
-    it assigns itself don't count. Code differs from one version of Python to the next, and where assertions are left
-    out, so that these come first: see `differ`.
+    It covers the bytecode of the function, and of all functions and classes that it reaches in files of its folder,
+    also through `functools.partial`, instances and tables of functions. It covers the constants that they use,
+    including arrays, members of enumerations and attributes of instances of these classes; lists and mappings are
+    constants if their NAMES are in capitals. Comments, formatting, the names of local variables, the function's
+    docstring, and variables and attributes that it assigns itself don't count. Bytecode depends on the version of
+    Python and on `-O`, so that the fingerprint begins with these: see `differ`.
     """
     plain = inspect.unwrap(function) if callable(function) else function
     if not isinstance(plain, FunctionType):
@@ -40,7 +40,7 @@ def code_fingerprint(function: object) -> str:
 
 
 def differ(one: str, other: str) -> bool:
-    """Decide if two fingerprints are of different code: not where one is unknown, or of another Python."""
+    """Decide if two fingerprints show different code; False if one is unknown, or comes from another Python."""
     return one != other and one.partition(":")[0] == other.partition(":")[0]
 
 
@@ -55,7 +55,7 @@ class _Reach:
         self._assigned: set[str] = set()  # attributes that the functions so far assign
 
     def parts(self) -> Iterator[str]:
-        """Text for each piece of it."""
+        """Yield text for each piece of code and each constant."""
         pending: list[tuple[str, object]] = [("", self._first)]
         while pending:
             name, value = pending.pop(0)
@@ -78,7 +78,7 @@ class _Reach:
                 pending += [(name, value.func), (name, value.args)]
                 pending += [(f"{name}.{key}", given) for key, given in value.keywords.items()]
             elif isinstance(value, list | set | Mapping) and not name.rpartition(".")[2].isupper():
-                continue  # state rather than a constant: a list in which calls are noted, not TILES = [4, 8]
+                continue  # state rather than a constant: a log of calls, not TILES = [4, 8]
             elif (text := _text_of_constant(value)) is not None:
                 yield f"{name} = {text}"
                 pending += self._inside(name, value) if isinstance(value, Enum) else []
@@ -86,7 +86,7 @@ class _Reach:
                 pending += self._inside(name, value)
 
     def _inside(self, name: str, value: object) -> list[tuple[str, object]]:
-        """List the values inside a container, or inside an instance of a class that is near."""
+        """List the values inside a container, or inside an instance of a class in the function's folder."""
         match value:
             case Mapping():
                 return [(f"{name}[{_text_of_constant(key)}]", item) for key, item in value.items()]
@@ -98,7 +98,7 @@ class _Reach:
         return [(name, kind), *((f"{name}.{key}", item) for key, item in self._attributes(value))]
 
     def _attributes(self, value: object) -> Iterator[tuple[str, object]]:
-        """Yield an instance's attributes, except those that functions assign after it was made: those are state."""
+        """Yield an instance's attributes, except state: those that functions assign after it was made."""
         if isinstance(value, Enum):
             return
         kinds = [kind for kind in type(value).__mro__ if self._is_near(_file_of(kind.__module__), kind.__module__)]
@@ -120,9 +120,9 @@ def _values_of(function: FunctionType) -> Iterator[tuple[str, object]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # it has not been assigned yet
+        except ValueError:  # not assigned yet
             continue
-    # Names such as __name__ and __file__ give the place of the code, not its meaning.
+    # Names such as __name__ and __file__ say where the code is, not what it does.
     own = set(_assigned_by(function.__code__, "STORE_GLOBAL"))
     names = [n for n in dict.fromkeys(_names_of(function.__code__)) if not n.startswith("__") and n not in own]
     for name in names:
@@ -157,7 +157,7 @@ def _assigned_by(code: CodeType, operation: str) -> Iterator[str]:
 
 
 def _attributes_assigned_by(function: object) -> set[str]:
-    """Attributes that a function assigns; none of one that makes an instance."""
+    """List the attributes that a function assigns; none for a method that makes instances."""
     if not isinstance(function, FunctionType) or function.__name__ in _MAKERS:
         return set()
     return set(_assigned_by(function.__code__, "STORE_ATTR"))
@@ -173,7 +173,7 @@ def _text_of_code(code: CodeType, doc: str | None = None) -> str:
 
 
 def _text_of_constant(value: object) -> str | None:
-    """Python text of a constant, the same in every process; None for another value."""
+    """Write a constant as Python text, the same in every process; None for other values."""
     parts: list[str | None]
     match value:
         case Enum():
@@ -192,7 +192,7 @@ def _text_of_constant(value: object) -> str | None:
 
 
 def _functions_of(members: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Members of a class, with the functions behind methods, properties and cached properties."""
+    """Yield the members of a class, with the functions behind methods, properties and cached properties."""
     for name, member in sorted(members.items()):
         match member:
             case property():
@@ -204,7 +204,7 @@ def _functions_of(members: Mapping[str, object]) -> Iterator[tuple[str, object]]
 
 
 def _folder(path: str) -> str:
-    """Return a file's folder, resolved: that of "./ops.py" is that of "ops.py"; empty if there is no file."""
+    """Return a file's folder, resolved, so that "./ops.py" and "ops.py" agree; empty if there is no file."""
     return os.path.dirname(os.path.realpath(path)) if path and not path.startswith("<") else ""
 
 

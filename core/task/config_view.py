@@ -19,7 +19,7 @@ from pegbox.task.apply import KnobValue, handle
 
 
 class _AxisNames:
-    """Text for the axes of one knob, and for the same axes wherever they are in its options."""
+    """Names for the axes of one knob, also where its options mention them."""
 
     def __init__(self, axes: Sequence[Any]) -> None:
         self.by_axis: dict[Var | LoopRef, str] = {}
@@ -28,7 +28,7 @@ class _AxisNames:
         self.axes = [self._name(axis, taken) for axis in axes]
 
     def _name(self, axis: Any, taken: set[str]) -> str:
-        """Return the own name of an axis, numbered if several axes share it."""
+        """Return the name of an axis, numbered if several axes share it."""
         if not isinstance(axis, Var | LoopRef):
             return axis if isinstance(axis, str) else value_text(axis)
         if axis in self.by_axis:
@@ -39,7 +39,7 @@ class _AxisNames:
         return name
 
     def of(self, value: Any) -> Any:
-        """`value` with names for axes, at any depth of lists."""
+        """Replace axes in `value` by their names, at any depth of lists."""
         if isinstance(value, Var | LoopRef):
             return self.by_axis.get(value, value.name)
         return [self.of(item) for item in value] if isinstance(value, list | tuple) else value
@@ -49,14 +49,14 @@ class _AxisNames:
 
 
 class TemplateConfig:
-    """The `cfg` of a template: `cfg["name"]` is the value of a knob, `define_*` declare knobs.
+    """The `cfg` of a template: `cfg["name"]` is the value of a knob; `define_*` declare knobs.
 
     This class serves the first run, which adds the knobs to `space`; every other run has an `ApplyingConfig`.
 
     Attributes:
         target: the target of the program (`cfg.target.vector_bits`, `.vector_registers`, `.caches`, `.num_cores`).
         accuracy: the largest error that the user asked for, relative to the largest magnitude of an output: a template
-            may refuse algorithms that cannot have it; None for the default of tasks.
+            may refuse algorithms that cannot reach it; None for the default of tasks.
     """
 
     def __init__(self, target: Target, accuracy: float | None = None) -> None:
@@ -74,9 +74,9 @@ class TemplateConfig:
         return "the first configuration"
 
     def __getitem__(self, name: str) -> KnobValue:
-        """Return the value of a knob: its first one while the space is declared, else the configuration's."""
+        """Return the value of a knob: the first one while the space is declared, else the configuration's."""
         knobs = self.space.knobs
-        # An unknown name is an error with the list of known ones, which Config words best.
+        # Config words the error for an unknown name, with the list of known ones.
         value: KnobValue = handle(
             knobs[name].entities[0] if isinstance(name, str) and name in knobs else self.space.get(0)[name]
         )
@@ -100,12 +100,12 @@ class TemplateConfig:
         self.space.define_float(name, low, high, **options)
 
     def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> tuple[str, ...]:
-        """See `ConfigSpace.define_reorder`; axes, in the options as well, are axes of tensors, loops or names."""
+        """See `ConfigSpace.define_reorder`; axes, also in the options, may be axes of tensors, loops or names."""
         names = _AxisNames(axes)
         return self.space.define_reorder(name, names.axes, policy, **names.options(options))
 
     def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> tuple[str, ...]:
-        """See `ConfigSpace.define_annotate`; axes of tensors, loops or names."""
+        """See `ConfigSpace.define_annotate`; axes may be axes of tensors, loops or names."""
         names = _AxisNames(axes)
         return self.space.define_annotate(name, names.axes, policy, **names.options(options))
 
@@ -116,37 +116,38 @@ class TemplateConfig:
     def raise_error(self, message: str) -> None:
         """Refuse this configuration (it becomes a failed trial of kind "invalid").
 
-        The run that declares the space goes on: its configuration was not chosen.
+        The run that declares the space continues, since its configuration was not chosen.
 
         Raises:
             InvalidConfig: in every other run.
         """
 
     def add_flop(self, flop: float) -> None:
-        """Say how much arithmetic the operator asks for, where counting that of the computation would mislead.
+        """Declare the operator's amount of arithmetic, if counting that of the computation would mislead.
 
-        A computation in blocks that stick out of the operator's shape has more than the operator; speeds are of the
-        operator. Several calls add up.
+        A computation in blocks that stick out of the operator's shape does more than the operator, and speeds refer to
+        the operator. Several calls add up.
         """
         self.flop = (self.flop or 0.0) + check_float("flop", flop)
 
     def define_plain(self, outputs: Callable[[], Sequence[Tensor]] | str) -> None:
-        """Give the plain computation that NumPy is timed on, where pegbox cannot derive it from the template's.
+        """Declare the plain computation on which NumPy is timed, if pegbox cannot derive it from the template's.
 
-        `outputs` gives, for the template's own inputs, the outputs in the order of the kernel's arguments, without the
-        copies and layouts of a schedule. Kernels are checked against them, too. Or it is NumPy code: an expression of
-        `np` and the inputs by name, such as "np.take(table, rows, axis=0)", that gives the output, or a tuple of them.
+        `outputs` is a function of the template's inputs that returns the outputs in the order of the kernel's
+        arguments, without the copies and layouts of a schedule. Kernels are checked against them, too. Or it is NumPy
+        code: an expression of `np` and the inputs by name, such as "np.take(table, rows, axis=0)", for the output or a
+        tuple of outputs.
         """
         if not isinstance(outputs, str):
             check_callable("define_plain: outputs", outputs, "a function that gives tensors, or NumPy code as a text")
         self.plain = outputs
 
     def prefer_first(self) -> None:
-        """Say that the first value of each knob comes from an estimate: predictions and searches begin with them."""
+        """Declare that the first value of each knob is an estimate: predictions and searches begin with them."""
         self.prefers_first = True
 
     def prefer(self, predicate: Callable[[Config], bool]) -> None:
-        """Let predictions begin with configurations for which a condition holds, among those expected to be fast.
+        """Let predictions prefer configurations for which a condition holds, among those expected to be fast.
 
         A kernel that is timed alone finds its data in the caches; in a model, it may find other data there.
         """
@@ -155,11 +156,11 @@ class TemplateConfig:
 
 
 KnobValues: TypeAlias = TemplateConfig | Config
-"""A value with the knobs' values: the `cfg` of a template, or the configuration that a constraint is asked about."""
+"""The type of an object with the knobs' values: a template's `cfg`, or the configuration that a constraint checks."""
 
 
 class ApplyingConfig(TemplateConfig):
-    """Every other run: `define_*` declare nothing, `cfg["name"]` is the configuration's value."""
+    """The `cfg` of every later run: `define_*` declare nothing, `cfg["name"]` is the configuration's value."""
 
     def __init__(self, config: Config, target: Target, accuracy: float | None = None) -> None:
         if not isinstance(config, Config):
@@ -175,7 +176,7 @@ class ApplyingConfig(TemplateConfig):
         raise InvalidConfig(f"the template refuses {self}: {message}")
 
     def define_split(self, name: str, *_: Any, **__: Any) -> tuple[str, ...]:
-        """Declared already; the names of the loops, as the declaration gave them."""
+        """Return the names of the loops that the declaration returned."""
         return self._declared(name).outputs
 
     define_reorder = define_annotate = define_split

@@ -15,7 +15,7 @@ class ComputeDAG:
 
     Attributes:
         tensors: the kernel's arguments in call order.
-        ops: the operations, inputs among them.
+        ops: the operations, including inputs.
     """
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
@@ -24,7 +24,7 @@ class ComputeDAG:
 
     @property
     def flop(self) -> float:
-        """Arithmetic operations of all of it; see `pegbox.compute.flop.count_flop`."""
+        """The number of arithmetic operations; see `pegbox.compute.flop.count_flop`."""
         return count_flop([op.outputs[0] for op in self.ops if isinstance(op, ComputeOp)])
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Templates with an epilogue: what follows their output is computed in the same kernel, in the template's loops."""
+"""Templates with an epilogue: a computation on their output, in the same kernel and in the template's loops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 GivenEpilogue: TypeAlias = Callable[[Tensor], "Tensor | Sequence[Tensor]"]
-"""A function of the tensor to follow: gives the output, or [further inputs..., output]."""
+"""A function of the tensor to follow that returns the output, or [further inputs..., output]."""
 
 
 class _Followed:
@@ -45,7 +45,7 @@ class _Followed:
     def __call__(self, cfg: TemplateConfig, /, *args: Any, **kwargs: Any) -> Any:
         made = self.base(cfg, *args, **kwargs)
         if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], TESchedule)):
-            raise TemplateError(f"{self.base.name} returned {value_text(made)}; an epilogue needs a TE schedule of it")
+            raise TemplateError(f"{self.base.name} returned {value_text(made)}; an epilogue needs a TE schedule")
         schedule, tensors = made
         inputs = [tensor for tensor in tensors if isinstance(tensor.op, PlaceholderOp)]
         output = self._followed(tensors)
@@ -64,12 +64,12 @@ class _Followed:
         return output
 
     def _declare(self, cfg: TemplateConfig, output: Tensor) -> None:
-        """Extend what the template has declared of its computation."""
+        """Extend the template's declarations about its computation."""
         op = self.epilogue.op
         if cfg.flop is not None:
             cfg.add_flop(math.prod(output.shape) * operations(op.body[0]))
         plain, cfg.plain = cfg.plain, None
-        if callable(plain):  # NumPy code as a text has no tensor to go on from
+        if callable(plain):  # NumPy code given as text has no tensor to continue from
             cfg.define_plain(lambda: [self.epilogue.after(plain()[0], op.name).outputs[0]])
 
 
@@ -131,7 +131,7 @@ def epilogue_template(base: Template, tensors: Sequence[Tensor], follow: GivenEp
     """Return a template whose output, among its tensors for some arguments, is followed by a pointwise computation.
 
     Raises:
-        TemplateError: the template has several outputs, the function raises or gives other things than tensors, or the
+        TemplateError: the template has several outputs, the function raises or returns anything but tensors, or the
             computation is not pointwise.
     """
     output = only_output(base, tensors)

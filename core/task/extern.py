@@ -1,4 +1,4 @@
-"""`te.extern`: operations whose inside is a statement, and their values for the reference."""
+"""`te.extern`: operations defined by a statement, and their values for the reference."""
 
 from __future__ import annotations
 
@@ -43,25 +43,27 @@ def extern(
     code: CSource | CLibrary | Iterable[ForeignCode] = (),
     reference: Callable[..., Any] | None = None,
 ) -> Tensor | list[Tensor]:
-    """Tensors that a statement computes, mostly the call of a C function on whole buffers.
+    """Make tensors that a statement computes, usually the call of a C function on whole buffers.
 
-    Other stages can feed and read it. There are no loops in it to schedule, and it cannot be computed in part.
+    Other stages can provide its inputs and read its outputs. It has no loops to schedule, and is always computed as a
+    whole.
 
     Args:
-        shape: of the output, or a list of shapes, one for each output.
+        shape: the output's shape, or a list of one shape for each output.
         inputs: the tensors that are read.
-        fcompute: takes the buffers (ins, outs) and gives the statement: `te.call_extern("int32", "f", ins[0].data,
-            outs[0].data)`, a list of calls, or a program of `tir.ir_builder`. Buffers are dense, row after row.
-        dtype: of the outputs; by default that of the inputs.
-        in_buffers, out_buffers: how the buffers lie in memory (`te.decl_buffer`), in place of that.
+        fcompute: a function of the buffers (ins, outs) that returns the statement: `te.call_extern("int32", "f",
+            ins[0].data, outs[0].data)`, a list of calls, or a program of `tir.ir_builder`. Buffers are dense, row after
+            row.
+        dtype: the outputs' type; by default that of the inputs.
+        in_buffers, out_buffers: the buffers' layouts in memory (`te.decl_buffer`), in place of dense ones.
         code: the C functions that are called: `tir.c_source(text)`, `tir.c_library(path)`.
-        reference: the same on arrays, for the check of results: gives the outputs' arrays for those of the inputs. By
-            default the statement itself runs, alone.
+        reference: a function that computes the outputs' arrays from the inputs' arrays, to check results. By default,
+            the statement itself runs alone.
 
     Raises:
-        ComputeError: malformed arguments, or a statement that leaves its buffers, or writes not all outputs, or whose
-            iterations that run at once get in each other's way.
-        ScheduleError: `fcompute` gave no statement.
+        ComputeError: an argument is malformed, or the statement leaves its buffers, does not write all outputs, or has
+            parallel iterations that conflict.
+        ScheduleError: `fcompute` did not return a statement.
     """
     what = f"extern {check_text('extern: name', name, error=ComputeError)!r}"
     given = check_list(f"{what}: inputs", inputs, "the tensors that are read", error=ComputeError, of=Tensor)
@@ -116,7 +118,7 @@ def _dtypes(what: str, dtype: str | Sequence[str] | None, inputs: Sequence[Tenso
 def _operands(
     what: str, tensors: Sequence[Tensor], declared: IntrinBuffer | Sequence[IntrinBuffer] | None, access: str
 ) -> list[IntrinBuffer]:
-    """List the buffers as the function sees them: dense, row after row, where nothing else is declared."""
+    """List the buffers as the function sees them: dense, row after row, unless declared otherwise."""
     if declared is None:
         return [IntrinBuffer(t.buffer, _row_major(t.buffer), access) for t in tensors]
     wanted = "what te.decl_buffer makes, one for each tensor"
@@ -132,7 +134,7 @@ def _row_major(buffer: Buffer) -> list[int]:
 
 
 def _check(what: str, op: ExternOp) -> None:
-    """Raise `ComputeError` if the statement reads or writes another buffer, or leaves out an output."""
+    """Raise `ComputeError` if the statement reads or writes another buffer, or does not write an output."""
     stmt: Stmt = op.statement
     own = {s.buffer for s in walk(stmt) if isinstance(s, Alloc)}
     ins, outs = ({t.buffer for t in tensors} for tensors in (op.inputs, op.outputs))
@@ -148,8 +150,8 @@ def _check(what: str, op: ExternOp) -> None:
 
 
 def _run_alone(op: ExternOp, *arrays: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-    """Return the outputs' arrays, as a kernel of this operation only makes them."""
-    import numpy as np  # only the reference needs it
+    """Return the outputs' arrays, computed by a kernel of this operation alone."""
+    import numpy as np  # needed only for the reference
 
     from pegbox.codegen import build, emit  # kept out of `import pegbox`
     from pegbox.codegen.targets.target import Target
@@ -160,6 +162,6 @@ def _run_alone(op: ExternOp, *arrays: np.ndarray[Any, Any]) -> list[np.ndarray[A
 
 
 def _alone(op: ExternOp) -> Function:
-    """Return the program of this operation only."""
+    """Return the program of this operation alone."""
     outputs = [t.buffer for t in op.outputs]
     return function_from_ops([op], [*(t.buffer for t in op.inputs), *outputs], outputs, "statement")

@@ -24,20 +24,20 @@ _Named = TypeVar("_Named", bound="NamedFunction")
 
 @dataclass(frozen=True)
 class NamedFunction:
-    """A function under a name that the registry knows."""
+    """A function with its name in the registry."""
 
     name: str
     function: Callable[..., Any]
 
     kind: ClassVar[str]
-    leading: ClassVar[int] = 0  # parameters that pegbox gives, not the user
+    leading: ClassVar[int] = 0  # the number of parameters that pegbox provides
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
-        """The function, where `inspect` and the registry look for it."""
+        """The function, under the name by which `inspect` and the registry find it."""
         return self.function
 
     @property
@@ -47,24 +47,24 @@ class NamedFunction:
 
     @property
     def ref(self) -> str:
-        """The place where a user finds it, "my_ops.py:conv"; empty where it is not at the top of a user's file."""
+        """The place of the function, "my_ops.py:conv"; empty if it is not at the top level of a user's file."""
         file, name = Definition.of(self.function).file, getattr(self.function, "__qualname__", "<")
         return f"{file}:{name}" if file and name.isidentifier() else ""
 
     @property
     def signature(self) -> inspect.Signature:
-        """The parameters that a user gives."""
+        """The parameters for the user's arguments."""
         try:
             full = inspect.signature(self.function)
-        except ValueError as error:  # of a built-in type
+        except ValueError as error:  # a built-in type has none
             raise TemplateError(f"{self.kind} {self.name}: {error}; give a function of Python") from None
         return full.replace(parameters=list(full.parameters.values())[self.leading :])
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments by name, defaults filled in: the same workload always looks the same.
+        """Return the arguments by name, with defaults: the same workload always looks the same.
 
         Raises:
-            TemplateError: they do not fit the function.
+            TemplateError: the arguments do not fit the function.
         """
         try:
             bound = self.signature.bind(*args, **kwargs)
@@ -81,10 +81,10 @@ class NamedFunction:
         try:
             return {name: _plain(value) for name, value in bound.arguments.items()}
         except RecursionError:
-            raise TemplateError(f"{self.kind} {self.name}: an argument is a list that nests too deep") from None
+            raise TemplateError(f"{self.kind} {self.name}: an argument is a list that is nested too deeply") from None
 
     def _check_integers(self, bound: inspect.BoundArguments) -> None:
-        """Raise `TemplateError` for text or a float in the place of an integer, as `64 64 sixty` has it."""
+        """Raise `TemplateError` for text or a float in the place of an integer, as in `64 64 sixty`."""
         parameters = bound.signature.parameters
         for name, value in bound.arguments.items():
             if isinstance(value, str | float) and parameters[name].annotation in (int, "int"):
@@ -93,7 +93,7 @@ class NamedFunction:
                 )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by the place of the function, because its name may belong to the object that replaced it."""
+        """Pickle by the function's module and name, because the name may belong to the object that replaced it."""
         module, path = self.function.__module__, ""
         if "<" in self.function.__qualname__:
             raise pickle.PicklingError(
@@ -106,10 +106,10 @@ class NamedFunction:
 
     @classmethod
     def registered(cls: type[_Named], name: str, function: Callable[..., Any]) -> _Named:
-        """Make one and register it, for the module of the function.
+        """Make an object of the class, and register it for the module of the function.
 
         Raises:
-            PluginError: another definition has the name already.
+            PluginError: another definition already has the name.
         """
         made = cls(name, function)
         registry.register(cls.kind, name, made, owner=function.__module__)
@@ -120,7 +120,7 @@ class NamedFunction:
         """Wrap an object from the registry, which may be a plain function.
 
         Raises:
-            TemplateError: it is not a function.
+            TemplateError: the object is not a function.
         """
         if isinstance(function, cls):
             return function
@@ -133,7 +133,7 @@ class NamedFunction:
 
 
 def name_of(function: object) -> str:
-    """Return the name that a function has in Python.
+    """Return a function's Python name.
 
     Raises:
         TemplateError: it has none.
@@ -153,13 +153,13 @@ def _unpickled(kind: type[NamedFunction], name: str, module: str, path: str, att
 
 
 class _Bare(str):
-    """Text that is shown without quotes."""
+    """Text whose repr has no quotes."""
 
     __repr__ = str.__str__
 
 
 def shown(signature: inspect.Signature) -> str:
-    """Return the parameters, with annotations as they are written."""
+    """Write the parameters, with annotations as in the source."""
     parameters = [
         p.replace(annotation=_Bare(p.annotation)) if isinstance(p.annotation, str) else p
         for p in signature.parameters.values()
@@ -168,7 +168,7 @@ def shown(signature: inspect.Signature) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's and tuples as lists (as JSON has them), so that equal arguments look the same."""
+    """Turn NumPy's numbers into Python's and tuples into lists, as JSON does, so that equal arguments look the same."""
     match value:
         case list() | tuple():
             return [_plain(item) for item in value]

@@ -1,4 +1,4 @@
-"""`TaskGroup`: tasks that compute the same, by the implementations of one operator."""
+"""`TaskGroup`: tasks that compute the same thing, by several implementations of one operator."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ Tasks: TypeAlias = "Task | TaskGroup"
 
 
 class TaskGroup:
-    """The implementations of one operator: tasks with spaces of their own that compute the same.
+    """The implementations of one operator: tasks that compute the same thing, each with its own space.
 
-    `pegbox.tune`, `pegbox.compare` and `pegbox.build` take a group in the place of a task: a search shares its trials
-    among the implementations, and the fastest wins. A configuration belongs to the implementation whose space contains
-    it.
+    `pegbox.tune`, `pegbox.compare` and `pegbox.build` take a group in place of a task: a search shares its trials among
+    the implementations, and the fastest wins. A configuration belongs to the implementation whose space contains it.
 
     Attributes:
-        tasks: the tasks by the names of their implementations. The first is the one to use where nothing is known.
-        packed: True if tasks take some inputs packed in layouts of their own, so that their arguments differ.
+        tasks: the tasks by the names of their implementations. The first is the one to use without measurements.
+        packed: True if tasks take some inputs packed in their own layouts, so that their arguments differ.
     """
 
     def __init__(self, tasks: Mapping[str, Task], *, packed: bool = False) -> None:
@@ -49,7 +48,7 @@ class TaskGroup:
 
     @property
     def first(self) -> Task:
-        """The task to use where nothing is known."""
+        """The task to use without measurements."""
         return next(iter(self.tasks.values()))
 
     @property
@@ -59,12 +58,12 @@ class TaskGroup:
 
     @property
     def args(self) -> tuple[Any, ...]:
-        """The arguments of the first task, by their place."""
+        """The positional arguments of the first task."""
         return self.first.args
 
     @property
     def kwargs(self) -> Mapping[str, Any]:
-        """The arguments of the first task, by name."""
+        """The keyword arguments of the first task."""
         return self.first.kwargs
 
     @property
@@ -94,18 +93,18 @@ class TaskGroup:
 
     @property
     def has_indirect_reads(self) -> bool:
-        """True where values of inputs are indices."""
+        """True if values of inputs are indices."""
         return self.first.has_indirect_reads
 
     def arguments(self) -> tuple[ArgSpec, ...]:
-        """Name, shape, dtype and direction of each argument of the first task, in call order."""
+        """The name, shape, dtype and direction of each argument of the first task, in call order."""
         return self.first.arguments()
 
     def implementation_of(self, config: Config) -> str:
         """Return the name of the implementation whose space holds a configuration.
 
         Raises:
-            ArgumentError: none does.
+            ArgumentError: no space holds it.
         """
         found = self._names.get(config.space.fingerprint)
         if found is None:
@@ -117,10 +116,10 @@ class TaskGroup:
         return self.tasks[self.implementation_of(config)]
 
     def from_json(self, form: Mapping[str, Any]) -> Config:
-        """Find the configuration that was written by `Config.to_json`.
+        """Find the configuration that `Config.to_json` wrote.
 
         Raises:
-            SpaceError: it is of no implementation.
+            SpaceError: it belongs to no implementation.
         """
         for task in self.tasks.values():
             with suppress(SpaceError):
@@ -128,10 +127,10 @@ class TaskGroup:
         raise SpaceError(f"{value_text(form)} is a configuration of no implementation of {self!r}")
 
     def given_config(self, given: GivenConfig) -> Config:
-        """Find a configuration of one of the tasks, which a trial or a result may hold.
+        """Find a configuration of one of the tasks, also within a trial or a result.
 
         Raises:
-            ArgumentError: it belongs to none of them, or does not say to which one, like an index.
+            ArgumentError: it belongs to none of them, or does not say to which, like an index.
         """
         held = getattr(given, "best", given)
         found = held if isinstance(held, Config) else getattr(held, "config", given)
@@ -148,10 +147,10 @@ class TaskGroup:
 
 
 def tasks_of(task: Tasks) -> list[Task]:
-    """List the tasks of a group; a task alone is one."""
+    """List the tasks of a group; of a single task, itself."""
     return list(task.tasks.values()) if isinstance(task, TaskGroup) else [task]
 
 
 def task_of(task: Tasks, config: Config) -> Task:
-    """Return the task of a configuration; for a group, the one whose space holds it."""
+    """Return the task of a configuration: in a group, the one whose space holds it."""
     return task.task_of(config) if isinstance(task, TaskGroup) else task

@@ -1,4 +1,4 @@
-"""Implementations of an operator: further tasks that compute what a task computes, by the functions of plugins."""
+"""Implementations of an operator: further tasks that compute the same as a task, made by functions of plugins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Implement: TypeAlias = "Callable[[Task], Task | None]"
 """A function of a task that returns the task of an implementation, or None for an operator that it does not implement.
 
-Where it implements the operator, but not with these arguments, it raises the error that says why.
+If it implements the operator, but not with these arguments, it raises an error with the reason.
 """
 
 ImplementationNames: TypeAlias = str | Sequence[str]
@@ -32,16 +32,16 @@ _KIND = "implementation"
 
 
 def implementations_of(task: Task, names: ImplementationNames = ALL) -> TaskGroup:
-    """Make the group of a task's implementations; the task itself is one, called by its name.
+    """Make the group of a task's implementations, which include the task itself under its name.
 
     Args:
         names: the implementations, the one to use without measurements first; "all": the task, and all that fit. Among
-            several with equal spaces, it takes the first.
+            several with equal spaces, the first is taken.
 
     Raises:
         UnknownName: no implementation of that name is registered.
-        ArgumentError: one that was named does not implement the task, or its space cannot be told from another's.
-        PluginError: one takes other arguments than the task.
+        ArgumentError: a named one does not implement the task, or its space equals another's.
+        PluginError: an implementation's arguments differ from the task's.
     """
     packed = _is_packed(task)
     if isinstance(names, str) and names == ALL:
@@ -54,11 +54,11 @@ def implementations_of(task: Task, names: ImplementationNames = ALL) -> TaskGrou
 def others_of(task: Task, *, but: Collection[str] = ()) -> dict[str, Task]:
     """Make the tasks of all implementations that fit a task, by their names.
 
-    Of equal spaces, the task's among them, it takes the first. An implementation that raises anything but a refusal is
-    left out with a warning.
+    Among equal spaces, including the task's, the first is taken. An implementation that raises anything but a refusal
+    is skipped with a warning.
 
     Args:
-        but: the names of those to leave out.
+        but: the names to leave out.
     """
     found: dict[str, Task] = {}
     spaces = {task.space.fingerprint}
@@ -79,7 +79,7 @@ def others_of(task: Task, *, but: Collection[str] = ()) -> dict[str, Task]:
 
 
 def _named(task: Task, name: str) -> Task:
-    """Return the task of an implementation that was asked for."""
+    """Return the task of a named implementation."""
     known = registry.names(_KIND)
     if name not in known:
         listed = [task.name, *known]
@@ -96,10 +96,10 @@ def _named(task: Task, name: str) -> Task:
 
 
 def implementation(task: Task, name: str) -> Task | None:
-    """Return the task of one implementation; None where it implements other operators.
+    """Return the task of one implementation; None if it does not implement the operator.
 
     Raises:
-        PegboxError: what its function raises for arguments that it does not implement.
+        PegboxError: its function refuses the arguments.
         PluginError: the function fails, or its task takes other arguments.
     """
     function: Implement = registry.get(_KIND, name)
@@ -124,10 +124,10 @@ def _is_packed(task: Task) -> bool:
 
 
 def other_arguments(one: Sequence[ArgSpec], other: Sequence[ArgSpec], *, packed: bool = False) -> str:
-    """Describe the first of the arguments that are not alike; empty where all are.
+    """Describe the first difference between the tasks' arguments; empty if there is none.
 
     Args:
-        packed: leave out the shapes of inputs: each implementation packs some in a layout of its own.
+        packed: ignore the shapes of inputs, since each implementation packs some in its own layout.
     """
     if len(one) != len(other):
         return f"they take {len(one)} and {len(other)} arguments"

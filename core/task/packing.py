@@ -1,4 +1,4 @@
-"""Packed forms: templates whose kernels take an input in the layout in which they read it."""
+"""Packed forms: templates whose kernels take an input in the layout that they read."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from pegbox.task.template import Template
 
 Pack: TypeAlias = "Callable[[Task, np.ndarray[Any, Any], Mapping[str, Any]], np.ndarray[Any, Any]]"
-"""Packs an array for the kernels of a task.
+"""A function that packs an array for the kernels of a task.
 
-It gets the task, which is of the packed form; the array as the template takes it otherwise; and the arguments that the
-packed form replaced, such as {"weights": "HWIO"}. The layout follows from the task alone, not from a configuration: the
-result fits all of the task's kernels.
+It takes the task in its packed form, the array as the template otherwise takes it, and the arguments that the packed
+form replaced, such as {"weights": "HWIO"}. The layout depends on the task alone, not on a configuration: the result
+fits all of the task's kernels.
 """
 
 
@@ -26,7 +26,7 @@ class PackedForm:
     """A form of a template whose kernels take an input packed.
 
     Attributes:
-        template: the template of that form, which may be the same.
+        template: the template in that form, possibly the same one.
         given: the arguments that choose the form.
         pack: makes the packed array.
     """

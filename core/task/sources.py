@@ -1,6 +1,6 @@
-"""The source files of a function: those that another program has to find as they were, for its results to be the same.
+"""The source files of a function: if they are unchanged, another program gets the same results.
 
-Pegbox and Python's library are left out, and so are installed packages, except for the function's own.
+Pegbox, Python's library and installed packages are left out, except for the function's own package.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 def source_files(*objects: object) -> list[str] | None:
     """List the files that define functions or objects, and those that these files import, directly or not.
 
-    Modules that are imported by a computed name don't count. None where a function is in no file, or where the file was
+    Modules that are imported by a computed name don't count. Return None if a function is in no file, or if the file is
     not the source of its module.
     """
     found: dict[str, None] = {}
@@ -50,7 +50,7 @@ def _is_known(module: str) -> bool:
 
 
 def _belongs(file: str, module: str, first: str) -> bool:
-    """Decide if a file is a user's, or of the installed package of the first module."""
+    """Decide if a file is a user's, or belongs to the installed package of the first module."""
     return module.partition(".")[0] == first.partition(".")[0] or not any(folder in file for folder in _INSTALLED)
 
 
@@ -64,7 +64,7 @@ def _imports(file: str, module: ModuleType) -> Iterator[str]:
     try:
         with open(file, "rb") as source:
             tree = ast.parse(source.read())
-    except (OSError, SyntaxError, ValueError):  # it is not Python
+    except (OSError, SyntaxError, ValueError):  # not Python
         return
     for node in ast.walk(tree):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []

@@ -15,7 +15,7 @@ from pegbox.expr.visit import loads
 
 
 def bytes_of(arguments: Sequence[Tensor]) -> float:
-    """Return the bytes that a kernel has to move at least once: its reads of each input, and each output."""
+    """Count the bytes that a kernel must move at least: its reads of each input, and each output."""
     return bytes_read(arguments) + bytes_written(arguments)
 
 
@@ -25,7 +25,7 @@ def bytes_written(arguments: Iterable[Tensor]) -> float:
 
 
 def bytes_read(arguments: Sequence[Tensor]) -> float:
-    """Sum up the bytes of the boxes that are read of each input; a gather reads one element for certain."""
+    """Sum up the bytes of the box that is read of each input; a gather is sure to read one element."""
     boxes: dict[Buffer, list[_Range]] = {}
     for op in post_order([t.op for t in arguments]):
         if isinstance(op, ExternOp):
@@ -45,11 +45,11 @@ def bytes_read(arguments: Sequence[Tensor]) -> float:
 
 
 _Range: TypeAlias = tuple[int, int]
-"""The first index and the one after the last."""
+"""The first index and the index after the last."""
 
 
 def _range(index: Expr, extent: int, extents: Mapping[Expr, int]) -> _Range:
-    """Return the places of a dimension that an index reaches; all of them where it is not linear."""
+    """Return the range of a dimension that an index reaches; all of it if the index is not linear."""
     if any(True for _ in loads(index)):
         return 0, 1
     form = linear(index)
@@ -61,7 +61,7 @@ def _range(index: Expr, extent: int, extents: Mapping[Expr, int]) -> _Range:
 
 
 def format_speed(seconds: float, *, flop: float = 0.0, bytes_moved: float = 0.0) -> str:
-    """ "92.1 GFLOP/s", or "11.3 GB/s" of a call without arithmetic; empty where neither is known or it never ran."""
+    """ "92.1 GFLOP/s", or "11.3 GB/s" for a call without arithmetic; empty if neither is known or it never ran."""
     work, unit = (flop, "GFLOP/s") if flop else (bytes_moved, "GB/s")
     if not work or not 0 < seconds < math.inf:
         return ""
@@ -70,7 +70,7 @@ def format_speed(seconds: float, *, flop: float = 0.0, bytes_moved: float = 0.0)
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a cost with a unit that keeps it readable."""
+    """Write a time with a readable unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= scale:
             return f"{seconds / scale:.4g} {unit}"
@@ -78,7 +78,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_cost(cost: float, unit: str) -> str:
-    """Return a cost with its unit: seconds as `format_seconds` writes them, any other as a number."""
+    """Write a cost with its unit: seconds as `format_seconds` does, any other as a number."""
     if unit == "s":
         return format_seconds(cost)
     number = f"{cost:,.0f}" if cost == round(cost) < 1e15 else f"{cost:.6g}"
@@ -86,7 +86,7 @@ def format_cost(cost: float, unit: str) -> str:
 
 
 def format_phases(phases: Mapping[str, float]) -> str:
-    """Return the phases, the longest first; those that come to less than 1% of all are left out."""
+    """Write the phases, longest first, without those below 1% of the total."""
     least = sum(phases.values()) / 100
     shown = sorted((item for item in phases.items() if item[1] >= least), key=lambda item: -item[1])
     return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in shown)

@@ -46,13 +46,14 @@ if TYPE_CHECKING:
 
 
 class Task:
-    """`task.space` is searched; `task.lower(config)` makes the program of one point of it.
+    """A tunable operator: a search explores `task.space`, and `task.lower(config)` makes the program of one of its
+    points.
 
     Attributes:
         name: the template's name.
         args, kwargs: the arguments of the template.
         target: where the program runs.
-        workload: (name, arguments by name), JSON-able: two tasks of one workload compute the same.
+        workload: (name, arguments by name), JSON-able: tasks of one workload compute the same thing.
         given_accuracy: the accuracy that the user asked for; None for the default.
     """
 
@@ -89,10 +90,10 @@ class Task:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint that records carry, SHA-256: that of the space and, for a generated space, of its template's
+        """The fingerprint that records carry, SHA-256, of the space and, for a generated space, of its template's
         steps.
 
-        Knobs that happen to be equal are not enough there: another computation or other rules may have made them.
+        Equal knobs are not enough there: another computation or other rules may have made them.
         """
         if self._source is None:
             return self.space.fingerprint
@@ -108,23 +109,23 @@ class Task:
 
     @cached_property
     def base(self) -> Task:
-        """The task itself, or that of its template without an epilogue: of the same space."""
+        """The task without an epilogue, which has the same space."""
         template = self.template.base
         return self if template is self.template else self.over(template)
 
     @cached_property
     def code(self) -> str:
-        """Fingerprint of the template's code, empty where a generator made it: see `task.code.code_fingerprint`."""
+        """The fingerprint of the template's code, empty if a generator made it: see `task.code_fingerprint`."""
         return self.template.code
 
     @cached_property
     def ref(self) -> str:
-        """The place where a user finds the template, or its workload: "my_ops.py:conv", or empty."""
+        """The place where a user finds the template or its workload: "my_ops.py:conv", or empty."""
         return self.template.ref
 
     @cached_property
     def flop(self) -> float:
-        """Arithmetic operations of one call: those of `cfg.add_flop`, else those of the computation."""
+        """The arithmetic operations of one call: those of `cfg.add_flop`, else those of the computation."""
         return count_flop(self.outputs) if self._declared_flop is None else self._declared_flop
 
     @property
@@ -132,13 +133,13 @@ class Task:
         """The largest error that kernels may have, relative to the largest magnitude of an output.
 
         It is the one that the user asked for, or the default, `16 * eps * max(4, sqrt(K))` for K products in an
-        element; 0 where all outputs are integers, which must be exact.
+        element; 0 if all outputs are integers, which must be exact.
         """
         return self.default_accuracy if self.given_accuracy is None else self.given_accuracy
 
     @cached_property
     def default_accuracy(self) -> float:
-        """The accuracy of the task where the user asks for none."""
+        """The accuracy of the task if the user gives none."""
         outputs = self.outputs
         elements = sum(math.prod(each.shape) for each in outputs)
         return default_accuracy([each.dtype for each in outputs], flop=self.flop, elements=elements)
@@ -160,7 +161,7 @@ class Task:
 
     @property
     def numpy(self) -> NumpyProgram | None:
-        """The same computation as a person would write it in NumPy; None where NumPy has no plain words for it."""
+        """The same computation as a person would write it in NumPy; None if NumPy cannot express it plainly."""
         return None if isinstance(self._numpy, str) else self._numpy
 
     @property
@@ -185,12 +186,12 @@ class Task:
 
     @property
     def compute_dag(self) -> ComputeDAG:
-        """The computation: a line for each operation, and its amount of arithmetic."""
+        """The computation, one line for each operation, with its amount of arithmetic."""
         return ComputeDAG(self._tensors)
 
     @property
     def bytes_moved(self) -> float:
-        """Bytes that one call moves at least: each of its arguments once."""
+        """The number of bytes that one call moves at least: each of its arguments once."""
         return bytes_of(self._tensors)
 
     @property
@@ -200,9 +201,9 @@ class Task:
 
     @property
     def plain_tensors(self) -> tuple[Tensor, ...]:
-        """The kernel's arguments in call order, with the outputs of `cfg.define_plain` where the template has it.
+        """The kernel's arguments in call order, with the outputs of `cfg.define_plain` if the template calls it.
 
-        These are computed without the copies and layouts of the template's schedule.
+        They are computed without the copies and layouts of the template's schedule.
         """
         if not callable(self._plain):
             return self._tensors
@@ -215,11 +216,11 @@ class Task:
 
     @property
     def has_indirect_reads(self) -> bool:
-        """True where values of inputs are indices: random ones may be wrong."""
+        """True if values of inputs are indices: random ones may be invalid."""
         return has_indirect_reads([t.op for t in self._tensors])
 
     def arguments(self) -> tuple[ArgSpec, ...]:
-        """Name, shape, dtype and direction of each argument, in call order."""
+        """The name, shape, dtype and direction of each argument, in call order."""
         return tuple(
             ArgSpec(t.name, t.shape, t.dtype, is_output=not isinstance(t.op, PlaceholderOp)) for t in self._tensors
         )
@@ -229,8 +230,8 @@ class Task:
 
         Args:
             wide: compute `plain_tensors` with all floats in float64, and round the outputs to their types. Without the
-                copies of a schedule, this takes a fraction of the time, and it reveals a template that computes
-                something else than its operator.
+                copies of a schedule, this takes a fraction of the time, and it reveals a template that does not compute
+                its operator.
         """
         from pegbox.compute.reference import evaluate  # NumPy is needed only here
 
@@ -243,14 +244,14 @@ class Task:
         try:
             outputs = [t for t in tensors if not isinstance(t.op, PlaceholderOp)]
             return evaluate(outputs, dict(zip(given, inputs, strict=True)), wide=wide)
-        except ComputeError as error:  # of the computation, which its function has made
+        except ComputeError as error:  # the fault of the computation, which the task's function made
             error.source = error.source or definition_of(self.template.function)
             raise
 
     def instantiate(self, config: GivenConfig) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
-        """Apply the template to one configuration: returns a TE or a `tir` schedule, to go on with, and the arguments.
+        """Apply the template to one configuration: return a TE or `tir` schedule, for further steps, and the arguments.
 
-        Here and below a configuration may be given as its index, too, as `result.best`, a record, or the values of all
+        Here and below, a configuration may also be given as its index, `result.best`, a record, or the values of all
         knobs by name.
 
         Raises:
@@ -271,7 +272,7 @@ class Task:
             return made
         try:
             return replay(made, tensors, self.symbol)
-        except ScheduleError as error:  # where no call of the template's asked for it
+        except ScheduleError as error:  # unless a call of the template raised it
             error.source = error.source or definition_of(self.template.function)
             raise
 
@@ -280,7 +281,7 @@ class Task:
         return replace(lower_function(self.schedule(config).func), name=self.symbol)
 
     def lower(self, config: GivenConfig) -> Program:
-        """Return the LLVM assembly of one configuration, with all that compiling and calling it needs."""
+        """Return the LLVM assembly of one configuration, with everything needed to compile and call it."""
         from pegbox.codegen.emitter.emit import emit  # kept out of `import pegbox`
 
         return emit(self.lowered(config), self.target)
@@ -291,10 +292,10 @@ class Task:
         return f"{sch.trace}\n\n{sch.func}"
 
     def schedule_code(self, config: GivenConfig) -> str:
-        """Return the computation and one configuration's schedule as te code, where a generator made the space.
+        """Return the computation and one configuration's schedule as te code, if a generator made the space.
 
         Raises:
-            TemplateError: a person wrote the template: its code is there; or the generator writes none.
+            TemplateError: a person wrote the template, so read its code; or the generator writes no code.
         """
         write = getattr(self.template, "schedule_code", None)
         if write is None:
@@ -310,7 +311,7 @@ class Task:
         return str(self.lowered(config))
 
     def with_epilogue(self, epilogue: GivenEpilogue) -> Task:
-        """Return a task whose kernels also compute what follows the output, in the loops that store it.
+        """Return a task whose kernels also compute an epilogue, in the loops that store the output.
 
         Its space is this task's. Further inputs come after the template's own.
 
@@ -319,7 +320,7 @@ class Task:
                 from the same element (a bias, a residual and an activation), or [further inputs..., output].
 
         Raises:
-            TemplateError: the computation is not pointwise, the template has several outputs, or no TE schedule.
+            TemplateError: the computation is not pointwise, or the template has several outputs or no TE schedule.
         """
         check_callable("epilogue", epilogue, "a function of the template's output that returns a tensor")
         return self.over(epilogue_template(self.template, self._tensors, epilogue))
@@ -333,7 +334,7 @@ class Task:
 
         Raises:
             UnknownName, ArgumentError: there is no such implementation, or it does not fit the task.
-            PluginError: one takes other arguments than the task.
+            PluginError: an implementation's arguments differ from the task's.
         """
         return implementations_of(self, names)
 
@@ -360,7 +361,7 @@ class Task:
         return run_template(self.template, cfg, self.args, self.kwargs)
 
     def _check_numpy(self) -> None:
-        """Raise `TemplateError` for NumPy code that is not Python, or has unknown names: not after the search only."""
+        """Raise `TemplateError` before the search for NumPy code that is not Python, or has unknown names."""
         try:
             assert self._numpy
         except TemplateError as error:
@@ -388,8 +389,9 @@ def create_task(
     outputs.
 
     Args:
-        target: where it runs; by default that of the `with pegbox.Target(...):` block around the call, or this machine.
-        space: the generator of the space, where `template` is a workload, which is a computation alone: the name of a
+        target: where the kernels run; by default the target of the `with pegbox.Target(...):` block around the call, or
+            this machine.
+        space: the generator of the space, if `template` is a workload, which is a computation alone: the name of a
             space generator, such as "sketch" or "sketch:rules=ansor", or the generator itself.
         epilogue: a pointwise computation that follows the template's output: see `Task.with_epilogue`.
         accuracy: the largest error of an element, relative to the largest magnitude of its output; less accurate
@@ -397,9 +399,9 @@ def create_task(
 
     Raises:
         UnknownName, PluginError, TemplateError: the template is not found or does not take the arguments.
-        ArgumentError: `args` is not a list, or `kwargs` not a mapping, or the space generator lacks such an option, or
-            an argument of the template is given with those of this function.
-        TargetError: a malformed target.
+        ArgumentError: `args` is not a list, or `kwargs` not a mapping, or the space generator lacks an option, or an
+            argument of the template is given among those of this function.
+        TargetError: the target is malformed.
     """
     if misplaced:
         first, own = next(iter(misplaced)), ("args", "kwargs", "target", "space", "epilogue", "accuracy")

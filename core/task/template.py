@@ -1,4 +1,4 @@
-"""Templates: functions of a computation, its schedule, and the choices that the schedule leaves open."""
+"""Templates: functions that define a computation, its schedule, and the choices that the schedule leaves open."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pegbox.task.packing import Pack, PackedForm
 from pegbox.task.sources import source_files
 
 _PACKED_FORMS = "__pegbox_packed_forms__"
-"""The attribute of a template's function that holds its packed forms: it is found wherever the function is."""
+"""The attribute of a template's function that holds its packed forms, so that they go wherever the function goes."""
 
 ADD_SPACE = "add space='sketch' (--space sketch on the command line)"
 WITHOUT_SCHEDULE = f"is a workload: a computation without a schedule; {ADD_SPACE}"
@@ -41,7 +41,7 @@ class Template(NamedFunction):
 
     @property
     def remedy(self) -> str:
-        """The advice for a function that fails: it may have been written without a configuration."""
+        """The advice for a function that fails, since its author may have left out the configuration."""
         if takes_config(self.function):
             return ""
         first = _first_parameter(self.function)
@@ -54,11 +54,11 @@ class Template(NamedFunction):
         return self
 
     def source(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
-        """Write the template's use of its knobs as text; None where only its name identifies it."""
+        """Write the template's use of its knobs as text; None if only its name identifies it."""
         return None
 
     def packs(self, name: str, **given: Any) -> Callable[[Pack], Pack]:
-        """Decorator: say how an input is packed ahead of calls, for `op.pack` of operators.
+        """Decorate a function that packs an input ahead of calls, for `op.pack` of operators.
 
         ::
 
@@ -67,7 +67,7 @@ class Template(NamedFunction):
                 return np.ascontiguousarray(array.T)
 
         Args:
-            name: of the input's placeholder.
+            name: the name of the input's placeholder.
             given: the arguments with which the template takes it packed.
         """
 
@@ -79,14 +79,14 @@ class Template(NamedFunction):
         return added
 
     def packed_form(self, name: str) -> PackedForm | None:
-        """Return the form of the template that takes an input packed; None where it has none."""
+        """Return the form of the template that takes an input packed; None if there is none."""
         found = self._packed_forms.get(name)
         return None if found is None else PackedForm(self, *found)
 
     def packer(self, arguments: Mapping[str, Any]) -> Pack | None:
         """Return the function that packs the input that the template takes packed, given its arguments by name.
 
-        None where it takes all inputs as they are.
+        None if it takes all inputs as they are.
         """
         return next((pack for given, pack in self._packed_forms.values() if given.items() <= arguments.items()), None)
 
@@ -126,7 +126,7 @@ class Template(NamedFunction):
             raise TemplateError(f"{error}{self.remedy}") from error
 
     def without_cfg(self) -> TemplateError:
-        """Return the error of a function whose first parameter is not the configuration, as in AutoTVM."""
+        """Return the error for a function whose first parameter is not the configuration, as in AutoTVM."""
         parameters = list(inspect.signature(self.function).parameters)
         others = [name for name in parameters if name != "cfg"]
         error = TemplateError(
@@ -140,7 +140,7 @@ class Template(NamedFunction):
 
 
 def takes_config(function: Callable[..., Any]) -> bool:
-    """Decide if the first parameter is, by its name or annotation, the configuration of a template."""
+    """Decide, by its name or annotation, if the first parameter is a template's configuration."""
     first = _first_parameter(function)
     return first is not None and (first.name in ("cfg", "config") or "Config" in str(first.annotation))
 
@@ -157,10 +157,10 @@ def template(name: str) -> Callable[[Callable[..., Any]], Template]: ...
 @overload
 def template(name: Callable[..., Any]) -> Template: ...
 def template(name: str | Callable[..., Any]) -> Any:
-    """Decorator: register a template function under a name (its own, when used without one).
+    """Decorate a template function: register it under a name (by default its own).
 
     Raises:
-        PluginError: another definition has the name already.
+        PluginError: another definition already has the name.
     """
     if callable(name):
         return template(name_of(name))(name)

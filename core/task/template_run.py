@@ -1,4 +1,4 @@
-"""A run of a template: `run_template`, and the checks of what it returns."""
+"""A run of a template: `run_template`, and the checks of its result."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def run_template(
     """Run a template, and return its schedule with the arguments of its kernel.
 
     Raises:
-        TemplateError: it raises an error of Python, or returns something else.
-        PegboxError: what the template lets through, such as `InvalidConfig`.
+        TemplateError: the template raises an error of Python, or returns something else.
+        PegboxError: the template raises an error of pegbox, such as `InvalidConfig`.
     """
     try:
         made = template(cfg, *args, **kwargs)
-    except (Exception, SystemExit) as error:  # sys.exit() in a template ends that run of it, not the search
-        if template.remedy and type(cfg).__name__ in str(error):  # a shape with a cfg in it
+    except (Exception, SystemExit) as error:  # sys.exit() in a template ends this run, not the search
+        if template.remedy and type(cfg).__name__ in str(error):  # such as a shape that contains cfg
             raise template.without_cfg() from error
         if isinstance(error, PegboxError):
             located(error)
@@ -60,9 +60,10 @@ def run_template(
 
 
 def check_result(template: Template, made: TESchedule | Schedule, tensors: Sequence[Tensor]) -> None:
-    """Raise `TemplateError` where a tensor is missing from the arguments: not in each trial only.
+    """Check a template's tensors once, instead of in each trial.
 
-    And `ComputeError` where the computation reads beyond one.
+    Raises `TemplateError` if a tensor is missing from the arguments, and `ComputeError` if the computation reads beyond
+    one.
     """
     try:
         check_subscripts([t.op for t in tensors])
@@ -70,7 +71,7 @@ def check_result(template: Template, made: TESchedule | Schedule, tensors: Seque
         error.source = error.source or definition_of(template.function)
         raise
     if isinstance(made, Schedule):
-        return  # whose arguments are its own
+        return  # a tir.Schedule has its own arguments
     try:
         check_arguments(made, tensors)
     except ScheduleError as error:
@@ -78,7 +79,7 @@ def check_result(template: Template, made: TESchedule | Schedule, tensors: Seque
 
 
 def _malformed(template: Template, why: str) -> TemplateError:
-    """Return the error of a template that returned, at its definition."""
+    """Return the error for a template's result, with the place of its definition."""
     error = TemplateError(f"template {template.name}{why}")
     error.source = definition_of(template.function)
     return error

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 _GENERATOR = "space_generator"
-# "workload@generator" or "workload@generator:option=value"; in "/home/me@here/ops.py:name" the sign is of the path.
+# "workload@generator" or "workload@generator:option=value"; in "/home/me@here/ops.py:name" the @ belongs to the path.
 _GENERATED = re.compile(r"(.+?)@([^@:/]+(?::\s*[A-Za-z_]\w*\s*=.*)?)")
-_WORD = re.compile(r"[^\s,@]*")  # a text that can be the value of an option
+_WORD = re.compile(r"[^\s,@]*")  # text that can be the value of an option
 
 
 @dataclass(frozen=True)
 class Workload(NamedFunction):
-    """A named function of shapes and types that gives the arguments of a kernel: [inputs..., outputs...]."""
+    """A named function of shapes and types that returns the arguments of a kernel: [inputs..., outputs...]."""
 
     kind: ClassVar[str] = "workload"
 
@@ -52,7 +52,7 @@ class Workload(NamedFunction):
         """Return the kernel's arguments in call order.
 
         Raises:
-            TemplateError: the function raises, or gives no list of tensors, or only inputs.
+            TemplateError: the function raises, or does not return a list of tensors, or only inputs.
         """
         try:
             made = self.function(*args, **kwargs)
@@ -83,10 +83,10 @@ def workload(name: str) -> Callable[[Callable[..., Any]], Workload]: ...
 @overload
 def workload(name: Callable[..., Any]) -> Workload: ...
 def workload(name: str | Callable[..., Any]) -> Any:
-    """Decorator: register a workload function under a name (its own, when used without one).
+    """Decorate a workload function: register it under a name (by default its own).
 
     Raises:
-        PluginError: another definition has the name already.
+        PluginError: another definition already has the name.
     """
     if callable(name):
         return workload(name_of(name))(name)
@@ -95,7 +95,7 @@ def workload(name: str | Callable[..., Any]) -> Any:
 
 @dataclass(frozen=True)
 class _Given:
-    """The function of a computation that was given by its tensors."""
+    """The function of a computation given by its tensors."""
 
     arguments: tuple[Tensor, ...]
 
@@ -105,7 +105,7 @@ class _Given:
 
 @dataclass(frozen=True)
 class TensorWorkload(Workload):
-    """A computation that is given by its tensors: of one shape, and pickled as it is."""
+    """A computation given by its tensors: it has one shape, and is pickled with them."""
 
     function: _Given
 
@@ -118,12 +118,12 @@ class TensorWorkload(Workload):
 
 
 def tensor_workload(tensors: Sequence[Tensor]) -> TensorWorkload:
-    """Return the workload of a kernel's arguments; of outputs alone, the inputs come first in the order of their use.
+    """Return the workload of a kernel's arguments; outputs alone are preceded by the inputs in the order of their use.
 
-    Its name has the outputs' names, and a digest of the computation, so that records tell computations apart.
+    Its name has the outputs' names and a digest of the computation, so that records distinguish computations.
 
     Raises:
-        TemplateError: there is something else than tensors among them, nothing is computed, or an input is missing.
+        TemplateError: an argument is not a tensor, nothing is computed, or an input is missing.
         ComputeError: a size is a variable.
     """
     example = "give all arguments of the kernel, [A, B, C], or the outputs"
@@ -149,11 +149,11 @@ def tensor_workload(tensors: Sequence[Tensor]) -> TensorWorkload:
 
 
 def find_workload(ref: object) -> Workload:
-    """Return the workload of a reference: a Workload, a function, a name, "path/to/file.py:name", or tensors.
+    """Return the workload that `ref` means: a Workload, a function, a name, "path/to/file.py:name", or tensors.
 
     Raises:
         UnknownName, PluginError: the registry does not know it, or the file cannot be imported.
-        TemplateError: the object found is not a workload, or the tensors are none.
+        TemplateError: the object found is not a workload, or the list holds anything but tensors.
     """
     if isinstance(ref, Tensor | list | tuple):
         return tensor_workload([ref] if isinstance(ref, Tensor) else ref)
@@ -171,10 +171,10 @@ def find_workload(ref: object) -> Workload:
 class Space(Protocol):
     """The result of a space generator: the body of a template, for the tensors of a computation on a target.
 
-    It may have `schedule_code(cfg)`, which writes te code for `Task.schedule_code`. Where its kernels take inputs
-    packed, it has `pack_weights(array, name)`, which packs one for `pegbox.templates.pack_weights`. And it may have a
-    `source`, a text of its computation and of the use of its knobs: records that were made with another one are
-    refused; without it the knobs alone decide.
+    It may have `schedule_code(cfg)`, which writes te code for `Task.schedule_code`. If its kernels take packed inputs,
+    it has `pack_weights(array, name)`, which packs one for `pegbox.templates.pack_weights`. And it may have a `source`,
+    text that describes its computation and the use of its knobs: records with another source are refused; without a
+    source, the knobs alone decide.
     """
 
     def __call__(self, cfg: TemplateConfig) -> tuple[TESchedule | Schedule, Sequence[Tensor]]:
@@ -182,10 +182,10 @@ class Space(Protocol):
 
 
 class SpaceGenerator(Protocol):
-    """Derives spaces from computations: `generator(tensors, target)`.
+    """A function that derives spaces from computations: `generator(tensors, target)`.
 
-    It may have `with_packed(*names)`, for `op.pack`: a generator like it whose kernels take these inputs packed, too;
-    without names, one whose kernels take all of them as they are.
+    It may have `with_packed(*names)`, for `op.pack`, which returns a similar generator whose kernels take these inputs
+    packed, too; without names, one whose kernels take all inputs as they are.
     """
 
     def __call__(self, tensors: Sequence[Tensor], target: Target) -> Space:
@@ -195,12 +195,12 @@ class SpaceGenerator(Protocol):
             tensors: the kernel's arguments in call order.
 
         Raises:
-            TemplateError: the generator has nothing for this computation.
+            TemplateError: the generator has no schedule for this computation.
         """
 
 
 class _Generated:
-    """The function of a template that a generator makes: it derives the space of each workload once."""
+    """The function of a generated template: it derives the space of each workload once."""
 
     def __init__(self, workload: Workload, generator: SpaceGenerator, space_given: object) -> None:
         self.workload, self.generator, self.space_given = workload, generator, space_given
@@ -234,7 +234,7 @@ class GeneratedTemplate(Template):
     code: ClassVar[str] = ""
 
     def schedule_code(self, cfg: TemplateConfig, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-        """Write the code that `Task.schedule_code` gives.
+        """Write the code for `Task.schedule_code`.
 
         Raises:
             TemplateError: the generator writes no code.
@@ -245,7 +245,7 @@ class GeneratedTemplate(Template):
         return str(space.schedule_code(cfg))
 
     def source(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
-        """Return the space's `source`, where it has one."""
+        """Return the space's `source`, if it has one."""
         found = getattr(self.space(target, args, kwargs), "source", None)
         if found is not None and not isinstance(found, str):
             raise TemplateError(
@@ -259,7 +259,7 @@ class GeneratedTemplate(Template):
         """Pack weights as `pegbox.templates.pack_weights` does.
 
         Raises:
-            ArgumentError: the generator packs no operands, or not this one, or the array is none.
+            ArgumentError: the generator packs no operands, or not this one, or `array` is not an array.
         """
         space = self.space(target, args, kwargs)
         if not hasattr(space, "pack_weights"):
@@ -299,7 +299,7 @@ class GeneratedTemplate(Template):
 
     @property
     def ref(self) -> str:
-        """The workload's."""
+        """The place where a user finds the workload."""
         return self.workload.ref
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -318,7 +318,7 @@ def generated_template(workload: object, space: object) -> GeneratedTemplate:
     Raises:
         UnknownName, PluginError: either is not found.
         TemplateError: `workload` is not one, or `space` is not a generator.
-        ArgumentError: an option that the generator does not have.
+        ArgumentError: the generator lacks an option.
     """
     found = find_workload(workload)
     generator, label = _made(parse_spec(space)) if isinstance(space, str) else (space, _label(space, None))
@@ -332,14 +332,14 @@ def generated_template(workload: object, space: object) -> GeneratedTemplate:
             raise TemplateError(f"space={space!r} is a class of generators; give one: space={generator.__name__}(...)")
     if refusal := _refusal(generator, (), None):
         raise TemplateError(
-            f"space={space!r} cannot be called as generator(tensors, target): {refusal}; where it is a function that "
-            "gives the generator, call it"
+            f"space={space!r} cannot be called as generator(tensors, target): {refusal}; if it is a function that "
+            "returns the generator, call it"
         )
     return GeneratedTemplate(f"{found.name}@{label}", _Generated(found, generator, space))
 
 
 def _made(spec: Spec) -> tuple[Any, str]:
-    """Return the generator that a name and options mean, and its label."""
+    """Make the generator from its name and options; return it with its label."""
     factory = registry.resolve(_GENERATOR, spec.name)
     if not callable(factory):
         return factory, str(spec)
@@ -347,17 +347,17 @@ def _made(spec: Spec) -> tuple[Any, str]:
     options = bind_options(owner, factory, spec.options, leading=0)
     if refusal := _refusal(factory, **options):
         raise TemplateError(
-            f"space={str(spec)!r}: {refusal}; text names a class of generators, or a function that gives one and takes "
-            "options alone"
+            f"space={str(spec)!r}: {refusal}; text names a class of generators, or a function that gives one and "
+            "takes only options"
         )
     generator = construct(owner, factory, **options)
     return generator, _label(generator, spec) if factory is type(generator) else str(spec)
 
 
 def _label(generator: object, spec: Spec | None) -> str:
-    """Name a generator by the text that makes it, if its class has a name and keeps its options as attributes.
+    """Name a generator by the text that would make it, if its class has a name and keeps its options as attributes.
 
-    Else the text that made it, or the name of the function or the class.
+    Otherwise, use the text that made it, or the name of the function or the class.
     """
     kind = type(generator)
     origin = f"{kind.__module__}:{kind.__qualname__}"
@@ -372,7 +372,7 @@ def _label(generator: object, spec: Spec | None) -> str:
 
 
 def _refusal(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    """Return the reason why a function does not take these arguments; empty where it does, or has no signature."""
+    """Return the reason why a function does not take these arguments; empty if it does, or has no signature."""
     try:
         inspect.signature(function).bind(*args, **kwargs)
     except TypeError as error:
@@ -383,11 +383,11 @@ def _refusal(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
 
 
 def template_of(ref: object) -> Template:
-    """Return the template that `ref` means, "workload@generator" among them.
+    """Return the template that `ref` means, which may be "workload@generator".
 
     Raises:
-        UnknownName, PluginError, TemplateError: as `find_template`.
-        ArgumentError: an option that the generator does not have.
+        UnknownName, PluginError, TemplateError: as in `find_template`.
+        ArgumentError: the generator lacks an option.
     """
     if isinstance(ref, Tensor | list | tuple):
         raise TemplateError(f"{value_text(ref)}: tensors are a computation without a schedule; {ADD_SPACE}")
@@ -396,10 +396,10 @@ def template_of(ref: object) -> Template:
 
 
 def registered_templates(name: str) -> list[Template]:
-    """Return the templates registered by a name, which several files may use. Nothing else is imported or run.
+    """Return the templates registered under a name, which several files may use. Nothing else is imported or run.
 
     Raises:
-        UnknownName, PluginError, TemplateError, ArgumentError: there is none.
+        UnknownName, PluginError, TemplateError, ArgumentError: there is no such template.
     """
     match = _GENERATED.fullmatch(name)
     if match is None:

@@ -12,17 +12,17 @@ import numpy as np
 from pegbox.space import Config, ConfigSpace, Digits
 
 _ROWS = 200  # sampled configurations in which values are compared
-_TRIES = 8  # of them for each pair of values: a pair that differs in none of these is duplicates
-_ENOUGH = 3  # pairs that were compared less often are not judged, unless the whole space was looked at
+_TRIES = 8  # configurations to compare for each pair of values; a pair equal in all of these counts as duplicates
+_ENOUGH = 3  # the smallest number of comparisons to judge a pair, unless the whole space was examined
 
 Program: TypeAlias = Callable[[Config], str | None]
-"""The program of a configuration as text; None where there is none."""
+"""A function that writes the program of a configuration as text; None if there is none."""
 
 
 def duplicate_values(space: ConfigSpace, program: Program, *, values: int) -> Iterator[str]:
-    """Yield pairs of values of one knob that make one program, whatever the other knobs are.
+    """Yield pairs of values of one knob that make the same program for all values of the other knobs.
 
-    If a knob has more values, `values` of them are compared, drawn at random: it takes a program for each.
+    At most `values` random values of a knob are compared, because each takes a program.
     """
     rng = np.random.default_rng(3)
     rows = space.sample(_ROWS, np.random.default_rng(2))
@@ -47,7 +47,7 @@ def duplicate_values(space: ConfigSpace, program: Program, *, values: int) -> It
 
 
 def _variants(space: ConfigSpace, rows: Digits, column: int, chosen: Digits) -> Iterator[dict[int, Digits]]:
-    """Yield, for each row, the valid rows that differ from it in one knob at most, by that knob's digit, one of
+    """Yield, for each row, the valid rows that differ from it at most in one knob, by that knob's digit, one of
     `chosen`.
     """
     moved = np.repeat(rows[:, None], len(chosen), axis=1)

@@ -1,6 +1,6 @@
 """Kernels `C[i] = A[i] + B[i]` in LLVM assembly, correct and broken in many ways, for tests of runners.
 
-They let the measuring rooms be tested without schedules and lowering, and they can do what no schedule may.
+They test measuring without schedules and lowering, and do things that no schedule can.
 """
 
 from __future__ import annotations
@@ -144,13 +144,13 @@ def spoils_input() -> Program:
 
 
 def writes_outside(argument: str, element: int) -> Program:
-    """Make a program that writes an element outside of the argument %a, %b or %c."""
+    """Make a program that writes an element outside the argument %a, %b or %c."""
     place = f"%outside = getelementptr float, ptr {argument}, i64 {element}"
     return program(after=f"{place}\n  store float 0.0, ptr %outside")
 
 
 def right_at_first() -> Program:
-    """Make a program that spoils an element in the second call of a process, and each later one."""
+    """Make a program that spoils an element in the second call of a process and in each later one."""
     counting = "%call = load i64, ptr @calls\n  %later = add i64 %call, 1\n  store i64 %later, ptr @calls"
     plain = program(before=counting, after=f"%bad = icmp ugt i64 %call, 1\n  {_SPOIL}")
     return dataclasses.replace(plain, ll=f"@calls = internal global i64 1\n{plain.ll}")
@@ -184,7 +184,7 @@ def greedy() -> Program:
 
 
 def slow(turns: int) -> Program:
-    """Make a right program with `turns` stores (about a third of a nanosecond each, or more) of idle work."""
+    """Make a correct program with `turns` idle stores (at least a third of a nanosecond each)."""
     return program(after=_WAIT.replace("TURNS", str(turns)))
 
 
@@ -193,7 +193,7 @@ def unparsable() -> Program:
 
 
 def running(code: str) -> Program:
-    """Make a right program that runs C code before its loop: the body of a function."""
+    """Make a correct program that runs C code, the body of a function, before its loop."""
     text = f"{_HEADERS}\nint extra(void) {{ static int calls; if (calls++) return 0; {code} return 0; }}\n"
     plain = program(before="%ran = call i32 @extra()")
     ll = f"declare i32 @extra()\n{plain.ll}"

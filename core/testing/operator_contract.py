@@ -8,8 +8,8 @@
         function = "my_matmul"
         sizes = {"N": 5, "L": 7, "M": 3}
 
-pytest then runs every check of the suite. Sizes that all differ find most faults; small ones are quick. A configuration
-drawn at random takes the place of the best one, so that no candidates are compared.
+pytest then runs every check of the suite. Sizes that all differ find most faults; small ones are quick. A random
+configuration replaces the best one, so that no candidates are compared.
 """
 
 from __future__ import annotations
@@ -39,43 +39,43 @@ from pegbox.task.task import Task, create_task
 
 _THREADS = 4
 _PATIENCE = 60.0
-"""The seconds that a process may take, on a machine that does much else."""
+"""The seconds that a process may take on a busy machine."""
 
 
 class OperatorContract:
-    """Subclasses set `function` (a name, or what else `pegbox.operator` takes) and `sizes` (those of its arguments)."""
+    """Subclasses set `function` (any value that `pegbox.operator` takes) and `sizes` (the sizes of its arguments)."""
 
     function: ClassVar[Any]
     sizes: ClassVar[Mapping[str, int]]
     given: ClassVar[Mapping[str, Any]] = {}  # the other arguments
-    space: ClassVar[str | None] = None  # the space generator, where the function is a workload
-    packs: ClassVar[Sequence[int]] = ()  # the inputs that its kernels take packed, by their places
+    space: ClassVar[str | None] = None  # the space generator, if the function is a workload
+    packs: ClassVar[Sequence[int]] = ()  # the places of the inputs that its kernels take packed
     target: ClassVar[str] = "llvm -num-cores 1"
 
     @property
     def task(self) -> Task:
-        """The task that a call has to find."""
+        """The task that a call must find."""
         kind: Any = type(self)
         return _tasks(kind)[0]
 
     def make(self) -> Operator:
-        """Make the operator anew, without kernels and without the user's store."""
+        """Make a new operator, without kernels and without the user's store."""
         space = "sketch" if self.space is None else self.space
         return operator(self.function, target=self.target, space=space, store=None, **dict(self.given))
 
     def inputs(self, seed: int = 0) -> list[np.ndarray[Any, Any]]:
-        """Random values for each input, in call order."""
+        """Make random values for each input, in call order."""
         return make_inputs([spec for spec in self.task.arguments() if not spec.is_output], seed=seed)
 
     @contextmanager
     def chosen(self) -> Iterator[None]:
-        """Open a block in which the best configurations are known."""
+        """Open a block with known best configurations."""
         kind: Any = type(self)
         with apply_history_best(_records(kind)):
             yield
 
     def check(self, results: Any, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
-        """Compare results with what NumPy computes."""
+        """Compare results with those of NumPy."""
         expected = self.task.reference(inputs)
         listed = results if isinstance(results, tuple) else (results,)
         tolerance = Tolerance.of(expected, flop=self.task.flop)
@@ -182,7 +182,7 @@ def _can_be_built(task: Task, config: Config) -> bool:
 
 
 def _refusal(op: Operator, arrays: Sequence[Any]) -> str:
-    """Return the message with which arrays are refused; empty where they are not."""
+    """Return the message that refuses arrays; empty if they are accepted."""
     try:
         op(*arrays)
     except ArgumentError as error:

@@ -31,13 +31,13 @@ from pegbox.testing import llvm_kernels as kernels
 
 SHORT = 3.0
 AGREEMENT, AGREEMENT_TRIES = 1.5, 20
-"""The ratio below which the least costs of `run` and `rerun` agree, and the most tries of each: machines are busy."""
+"""The ratio below which the least costs of `run` and `rerun` agree, and the tries of each on a busy machine."""
 
 RUN_FAILURES = frozenset({FailureKind.CRASH, FailureKind.RUN_ERROR})
 
 
 class _Call:
-    """An object that runs a shell command where its pickle is loaded."""
+    """An object that runs a shell command when its pickle is loaded."""
 
     def __init__(self, command: str) -> None:
         self.command = command
@@ -47,9 +47,9 @@ class _Call:
 
 
 def _every_descriptor(statement: str) -> str:
-    """Write C code that runs a statement for each open `fd` but the three standard ones.
+    """Write C code that runs a statement for each open `fd` except the three standard ones.
 
-    It asks the system for them: trying all numbers takes seconds where system calls are slow.
+    It asks the system for them, because trying all numbers takes seconds if system calls are slow.
     """
     return (
         'int known[1024], count = 0; DIR *open_files = opendir("/proc/self/fd");'
@@ -61,14 +61,14 @@ def _every_descriptor(statement: str) -> str:
 
 
 def _writing(content: bytes) -> Program:
-    """Make a right program that writes these bytes to every descriptor."""
+    """Make a correct program that writes these bytes to every descriptor."""
     listed = ",".join(map(str, content))
     write = f"static const unsigned char said[] = {{{listed}}}; if (write(fd, said, sizeof said) < 0) continue;"
     return kernels.running(_every_descriptor(write))
 
 
 def _hung_up(reader: int) -> bool:
-    """Decide if the last writer of a pipe goes away, waiting a while for it."""
+    """Decide if the last writer of a pipe disappears within a while."""
     poller = select.poll()
     poller.register(reader, select.POLLHUP)
     return bool(poller.poll(5000))
@@ -83,18 +83,18 @@ class RunnerContract:
     _shared: ClassVar[Runner | None] = None
 
     def make(self, bench: Bench, *, timing: TimingPolicy, cores: CorePlan, max_memory: int) -> Runner:
-        """Make the runner to be tested."""
+        """Make the runner to test."""
         raise NotImplementedError("override make() to return your runner")
 
     def opened(self, **timing: Any) -> Runner:
-        """Open a runner that is closed after the test; `timing` are fields of its `TimingPolicy`."""
+        """Open a runner, and close it after the test; `timing` are fields of its `TimingPolicy`."""
         policy = TimingPolicy(**{"timeout": SHORT, "min_repeat_ms": 1.0, **timing})
         runner = self.make(kernels.bench(), timing=policy, cores=CorePlan.detect(), max_memory=4 << 30)
         self._opened.append(runner)
         return runner
 
     def shared(self) -> Runner:
-        """Open a runner for many tests: damage by candidates must not reach those of the next test."""
+        """Open a runner for many tests: damage by candidates must not affect those of the next test."""
         cls = type(self)
         if cls._shared is None:
             cls._shared = self.opened()
@@ -268,7 +268,7 @@ class RunnerContract:
         self.check_children_end(tmp_path, "abort();")
 
     def check_children_end(self, folder: Path, end: str) -> None:
-        """Processes in the candidate's group, in a group and in a session of their own, whose parent has gone."""
+        """Check that a candidate's orphaned processes end, in its group, in another group, and in another session."""
         for place, start in enumerate(("", "setpgid(0, 0);", "setsid();")):
             fifo = folder / f"alive{place}"
             os.mkfifo(fifo)
@@ -297,7 +297,7 @@ class RunnerContract:
         endless = self.compiled(kernels.endless())
         threading.Timer(0.2, runner.interrupt).start()
         began = time.monotonic()
-        # Work for as long as the timeout allows: only the interruption ends it early.
+        # Work for the whole timeout, so that only the interruption can end it early.
         result = runner.run(endless, best=100.0)
         assert isinstance(result, Failed)
         assert time.monotonic() - began < 60

@@ -8,8 +8,8 @@
         template = "my_template"
         cases = [(8, 8), (1, 7), (5, 1)]
 
-pytest then runs every check of the suite on the template. Choose small shapes, among them extents of one, primes, and
-every dtype that the template speaks of.
+pytest then runs every check of the suite on the template. Choose small shapes, including extents of one, primes, and
+every dtype that the template supports.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ def emitted(task: Task, config: Config) -> Program:
 
 @lru_cache(1000)
 def sampled(task: Task, count: int, seed: int) -> list[Config]:
-    """Distinct valid configurations, the same ones in every run."""
+    """Sample distinct valid configurations, the same ones in every run."""
     return [task.space.config(row) for row in task.space.sample(count, np.random.default_rng(seed))]
 
 
 class TemplateContract:
-    """Subclasses set `template` (a name, or what else `create_task` takes) and `cases` (arguments)."""
+    """Subclasses set `template` (any value that `create_task` takes) and `cases` (arguments)."""
 
     template: ClassVar[Any]
     cases: ClassVar[Sequence[tuple[Any, ...]]]
-    configs: ClassVar[int] = 6  # sampled for each case
-    values: ClassVar[int] = 100  # of each knob at most, which must make different programs
+    configs: ClassVar[int] = 6  # the number sampled for each case
+    values: ClassVar[int] = 100  # the largest number of values of a knob that must make different programs
     target: ClassVar[str] = "llvm -num-cores 2"
-    unchanged: ClassVar[float] = 0.25  # share of the changes of a knob that may leave the program as it is
+    unchanged: ClassVar[float] = 0.25  # the share of a knob's changes that may leave the program unchanged
 
     def tasks(self) -> Iterator[Task]:
         """Yield a task of each case, the same ones in all tests."""
@@ -82,12 +82,12 @@ class TemplateContract:
             yield shared_task(self.template, tuple(args), self.target)
 
     def made_again(self) -> Iterator[Task]:
-        """Make equal tasks that share nothing with those of `tasks`."""
+        """Make equal tasks that share no state with those of `tasks`."""
         for args in self.cases:
             yield create_task(self.template, args=args, target=self.target)
 
     def sampled(self, task: Task, seed: int = 0) -> list[Config]:
-        """Distinct valid configurations, the same ones in every run."""
+        """Sample distinct valid configurations, the same ones in every run."""
         return list(sampled(task, self.configs, seed))
 
     def runnable(self, task: Task) -> Iterator[Config]:
@@ -156,7 +156,7 @@ class TemplateContract:
                     np.testing.assert_array_equal(before, after, err_msg=str(config))
 
     def arrays(self, task: Task, given: Sequence[np.ndarray[Any, Any]]) -> tuple[list[Any], list[Any]]:
-        """Make all arrays in call order, and list the poisoned outputs among them."""
+        """Make all arrays in call order, and list the poisoned outputs."""
         values, arrays, outputs = iter(given), [], []
         for spec in task.arguments():
             array = np.empty(spec.shape, spec.dtype) if spec.is_output else next(values)
@@ -167,7 +167,7 @@ class TemplateContract:
         return arrays, outputs
 
     def test_what_numpy_is_timed_on_is_the_same_computation(self) -> None:
-        """`cfg.define_plain` gives what the template computes; where NumPy has no words for it, there is none."""
+        """`cfg.define_plain` is the template's computation; it is absent if NumPy cannot express it."""
         for task in self.tasks():
             if task.numpy is None:
                 continue
@@ -188,7 +188,7 @@ class TemplateContract:
                 assert text == first.lower(config).ll == second.lower(same).ll
 
     def test_every_knob_changes_the_program(self) -> None:
-        """Two configurations of one program are measured twice; a knob without an effect doubles the space."""
+        """A program with two configurations is measured twice; a knob without an effect doubles the space."""
         for task in self.tasks():
             tried: Counter[str] = Counter()
             same: Counter[str] = Counter()
@@ -211,7 +211,7 @@ class TemplateContract:
             assert not duplicates, message
 
     def test_the_numbers_of_its_knobs_can_be_traced(self) -> None:
-        """Code that takes nothing but an int prevents it (`json.dumps`), or a template that remembers its runs.
+        """Code that takes only an int prevents tracing (`json.dumps`), and so does a template that remembers its runs.
 
         Features then cost a run of the template for each value.
         """
@@ -222,14 +222,14 @@ class TemplateContract:
             assert not [names[position] for position in features.pinned], repr(task)
 
     def text(self, task: Task, config: Config) -> str | None:
-        """Write the program of a configuration; None where the template refuses it."""
+        """Write the program of a configuration; None if the template refuses it."""
         try:
             return str(lowered(task, config))
         except (InvalidConfig, ScheduleError):
             return None
 
     def moved(self, task: Task, config: Config) -> Iterator[tuple[str, Config]]:
-        """Yield, for each knob, the configuration with that one changed to a random value, where one is valid."""
+        """Yield, for each knob, the configuration with only that knob changed at random, if a valid one exists."""
         rng = np.random.default_rng(config.index % 2**32)
         for column, (name, knob) in enumerate(task.space.knobs.items()):
             order = rng.permutation(len(knob)) if config.exists(name) else np.empty(0, np.int64)

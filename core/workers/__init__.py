@@ -1,4 +1,4 @@
-"""The processes that run jobs: started, spoken to over checked channels, watched, killed, and pooled."""
+"""Worker processes that run jobs: starting, checked channels, watching, killing, and pools."""
 
 from __future__ import annotations
 

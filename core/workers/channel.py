@@ -1,7 +1,7 @@
 """Messages over pipes to worker processes: requests are pickles, replies are checked data.
 
-A reply is a header (the token of its request, its kind, the length of its body) and a body: JSON text or bytes. The
-pipe of the replies ends in a process that runs candidates, so that all of it is checked and nothing in it is run.
+A reply is a header (the token of its request, its kind, the length of its body) and a body: JSON text or bytes. Replies
+come from a process that runs candidates, so that everything is checked and nothing is executed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pegbox.workers.descendants import is_stopped
 
 TOKEN_BYTES = 16
 READY = bytes(TOKEN_BYTES)
-"""The token of the message that says that a process has started; no candidate has run by then."""
+"""The token of the message that a process has started, sent before any candidate runs."""
 
 _LENGTH = struct.Struct("<Q")
 _HEADER = struct.Struct(f"<{TOKEN_BYTES}scQ")
@@ -35,11 +35,14 @@ class ChannelTimeout(Exception):
 
 
 class BrokenReply(MeasureError):
-    """A reply that does not answer the request: something else than the worker's loop wrote it."""
+    """A reply does not answer the request: it does not come from the worker's loop."""
 
 
 class NotStarted(MeasureError):
-    """A process did not start. `explained` says that another one would not start either, for the reason in the text."""
+    """A process did not start.
+
+    `explained` means that another one would not start either, for the reason in the text.
+    """
 
     def __init__(self, reason: str, *, explained: bool = False) -> None:
         super().__init__(reason)
@@ -47,26 +50,26 @@ class NotStarted(MeasureError):
 
 
 class Reply(NamedTuple):
-    """The answer of a job: data (what JSON has, or bytes), or two texts if it raised: the error and its place."""
+    """The answer of a job: data (JSON values or bytes), or two texts if it raised, the error and its place."""
 
     value: Any
     raised: bool
 
 
 def encode_request(request: object) -> bytes:
-    """Return a request as it is written."""
+    """Encode a request for the pipe."""
     body = pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL)
     return _LENGTH.pack(len(body)) + body
 
 
 def read_request(fd: int) -> Any:
-    """Read one request; raises `EOFError` when the other side closed the pipe."""
+    """Read one request; raise `EOFError` if the other side closed the pipe."""
     (length,) = _LENGTH.unpack(_read_exactly(fd, _LENGTH.size, None))
     return pickle.loads(_read_exactly(fd, length, None))
 
 
 def encode_reply(token: bytes, reply: Reply) -> bytes:
-    """Return a reply as it is written; raises `TypeError` or `ValueError` for a value that is not data."""
+    """Encode a reply for the pipe; raise `TypeError` or `ValueError` for a value that is not data."""
     if isinstance(reply.value, bytes):
         return _HEADER.pack(token, _BYTES, len(reply.value)) + reply.value
     body = json.dumps(reply.value, allow_nan=False).encode()
@@ -74,22 +77,22 @@ def encode_reply(token: bytes, reply: Reply) -> bytes:
 
 
 def read_reply(fd: int, token: bytes, *, most: int, deadline: float | None = None, ended: int | None = None) -> Reply:
-    """Read the reply to the request with this token, of `most` bytes at most.
+    """Read the reply to the request with this token, of at most `most` bytes.
 
-    `deadline` is a value of `time.monotonic()`; None waits for ever. `ended` is a descriptor that becomes readable when
-    the other side is gone, be the pipe open or not. Raises `EOFError` when it is gone, also in the middle of a reply,
-    `ChannelTimeout` at the deadline, and `BrokenReply` for anything else than that reply.
+    `deadline` is a value of `time.monotonic()`; None waits forever. `ended` is a descriptor that becomes readable when
+    the other side is gone, even if the pipe is open. Raises `EOFError` when it is gone, also in the middle of a reply,
+    `ChannelTimeout` at the deadline, and `BrokenReply` for anything but that reply.
     """
     found, kind, length = _HEADER.unpack(_read_exactly(fd, _HEADER.size, deadline, ended))
     if found != token:
         raise BrokenReply("it does not answer what was asked")
     if length > most:
-        raise BrokenReply(f"it is to have {length:,} bytes, {most:,} are allowed")
+        raise BrokenReply(f"it announces {length:,} bytes, {most:,} are allowed")
     body = _read_exactly(fd, length, deadline, ended)
     if kind == _BYTES:
         return Reply(body, raised=False)
     if kind not in (_DATA, _RAISED):
-        raise BrokenReply(f"it is of the kind {kind!r}, which there is not")
+        raise BrokenReply(f"it is of the unknown kind {kind!r}")
     try:
         reply = Reply(json.loads(body.decode(), parse_constant=_refuse), raised=kind == _RAISED)
     except (ValueError, RecursionError) as error:
@@ -101,9 +104,9 @@ def read_reply(fd: int, token: bytes, *, most: int, deadline: float | None = Non
 
 
 def write_all(fd: int, data: bytes, *, deadline: float | None = None) -> None:
-    """Write an encoded message; raises `BrokenPipeError` when the other side is gone, `ChannelTimeout` at the deadline.
+    """Write an encoded message; raise `BrokenPipeError` if the other side is gone, `ChannelTimeout` at the deadline.
 
-    With a deadline, a value of `time.monotonic()`, the descriptor has to be a non-blocking one.
+    With a deadline, a value of `time.monotonic()`, the descriptor must be non-blocking.
     """
     view = memoryview(data)
     while view:
@@ -113,7 +116,7 @@ def write_all(fd: int, data: bytes, *, deadline: float | None = None) -> None:
 
 
 def is_ready(link: socket.socket, events: int, seconds: float) -> bool:
-    """Return whether one of the events comes within so many seconds, or the other side is gone."""
+    """Return whether one of the events occurs within so many seconds, or the other side is gone."""
     return bool(_poller(link.fileno(), events).poll(seconds * 1000))
 
 
@@ -156,7 +159,7 @@ def _poller(fd: int, events: int) -> select.poll:
 
 
 def _wait(deadline: float | None, poller: select.poll) -> set[int]:
-    """Return the descriptors that are ready, one at least. Raises `ChannelTimeout`."""
+    """Return the descriptors that are ready, at least one. Raises `ChannelTimeout`."""
     while True:
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:

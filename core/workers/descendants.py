@@ -1,6 +1,6 @@
-"""The processes that carry a mark in their environment: they are found and killed in any group and session.
+"""The processes that carry a mark in their environment, which can be found and killed in any group and session.
 
-As a program it is the watchdog of `pegbox.workers.watchdog`. So it imports the standard library alone.
+As a program, this module is the watchdog of `pegbox.workers.watchdog`, so it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MARK = "PEGBOX_WORKER"
 """The variable that holds a process's mark."""
 
 ADD, REMOVE = b"+", b"-"
-"""The first byte of a message to the watchdog; a folder's path and a zero byte follow."""
+"""The first bytes of messages to the watchdog; a folder's path and a zero byte follow."""
 
 _PASSES = 5
 _PAUSE = 0.002  # seconds
@@ -27,9 +27,9 @@ _SET_PARENT_DEATH_SIGNAL = 1
 def kill_marked(mark: str) -> bool:
     """Kill the processes of this user whose marks begin with `mark`. Return whether none was left.
 
-    Without /proc none is found. One that has cleared its environment is not found either.
+    Without /proc, none is found; nor is one that has cleared its environment.
     """
-    for _ in range(_PASSES):  # one may start another between the look and the kill
+    for _ in range(_PASSES):  # a process may start another before it is killed
         found, unread = _look(f"{MARK}={mark}".encode())
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -42,13 +42,13 @@ def kill_marked(mark: str) -> bool:
 
 
 def resume_when_orphaned() -> None:
-    """Ask the system to let this process go on when its parent ends, if it is stopped then. Only Linux can."""
+    """Ask the system to resume this process if it is stopped when its parent ends. Only Linux can."""
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGCONT)
 
 
 def _look(entry: bytes) -> tuple[list[int], bool]:
-    """Return the processes with an entry of the environment that begins so, and whether one has none to read yet.
+    """Return the processes with an environment entry that begins so, and whether one has no readable environment yet.
 
     While a process executes another program, its environment is empty for a moment.
     """
@@ -65,7 +65,7 @@ def _look(entry: bytes) -> tuple[list[int], bool]:
 
 
 def _has_ended(path: str) -> bool:
-    """Return whether a process has no program, because it has ended or because it is a thread of the kernel."""
+    """Return whether a process has no program, because it has ended or is a thread of the kernel."""
     return state_of(path) in b"ZX" or not os.path.lexists(f"{path}/exe")
 
 
@@ -75,7 +75,7 @@ def state_of(path: str) -> bytes:
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether a process is stopped, as by SIGSTOP; False if the system does not say."""
+    """Return whether a process is stopped, as by SIGSTOP; False if the system does not tell."""
     try:
         return state_of(f"/proc/{pid}") == b"T"
     except OSError:
@@ -88,9 +88,9 @@ def _read(path: str) -> bytes:
 
 
 def main() -> None:
-    """Wait until the other end of standard input is closed; then kill and remove what its process left behind.
+    """Wait until the other end of standard input is closed; then kill and remove everything that its process left.
 
-    `sys.argv[1]` is the beginning of the marks of its workers.
+    `sys.argv[1]` is the beginning of its workers' marks.
     """
     resume_when_orphaned()
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
@@ -106,7 +106,7 @@ def main() -> None:
             break
         time.sleep(_PAUSE * 10)
     if folders:
-        import shutil  # a third of the time that this program takes to start
+        import shutil  # takes a third of this program's start
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
 

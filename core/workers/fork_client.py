@@ -1,4 +1,4 @@
-"""The client side of workers' processes: their fork servers, and each process through its supervisor."""
+"""The client side of worker processes: their fork servers, and each process through its supervisor."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from pegbox.workers.descendants import MARK, is_stopped, kill_marked
 from pegbox.workers.supervisor import BORN, ENDED, ProcessLimits, SpawnRequest, kill_group
 from pegbox.workers.watchdog import new_mark
 
-# The path comes as arguments: importing anything before it is set would look in the working folder first.
+# The path comes as arguments, because an import before it is set would look in the working folder first.
 _BOOT = "import sys; sys.path[:] = sys.argv[2:]; from pegbox.workers.fork_server import main; main(sys.argv[1])"
 # On macOS some frameworks do not survive the fork of a process that has loaded them.
 _WARMS_UP = sys.platform == "linux"
 _END_SECONDS = 5.0
 _TAIL_BYTES = 2000
-# What programs and libraries read once, when they start: a server that has started with other values is of no use.
+# Variables that programs and libraries read once, at their start: a server started with other values is useless.
 _READ_AT_START = ("LD_", "PYTHON", "OPENBLAS_", "OMP_", "NPY_", "MALLOC_", "GLIBC_")
 
 
 class ForkServer:
-    """The fork server, as its client sees it.
+    """A fork server, from the client's side.
 
-    It has this process's environment and path as they were when it started. What differs for a worker goes with the
-    worker's `SpawnRequest`. `warm` is a module whose `warm_up` it calls before the first fork; "" for none.
+    It has this process's environment and path at its start. Differences for a worker go with the worker's
+    `SpawnRequest`. `warm` is a module whose `warm_up` it calls before the first fork; "" for none.
     """
 
     name = "the fork server"
@@ -46,7 +46,7 @@ class ForkServer:
         self.warm, self._key = warm, _read_at_start(environment)
         self._workers = 0
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
-        # Workers that wait for a server read it after the server has been replaced for another one's sake.
+        # Workers that wait for a server read it even after another worker has replaced the server.
         weakref.finalize(self, self._said.close)
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
@@ -69,7 +69,7 @@ class ForkServer:
         return self.warm == warm and self._key == _read_at_start(environment) and self._process.poll() is None
 
     def fork(self, descriptors: Sequence[int]) -> None:
-        """Have it fork a supervisor with these descriptors and the working folder; it does so later, if it lives."""
+        """Ask it to fork a supervisor with these descriptors and the working folder, later, and if it is alive."""
         with _lock:
             self._workers += 1
         folder = os.open(".", os.O_RDONLY)
@@ -87,7 +87,7 @@ class ForkServer:
 
     def failure(self) -> NotStarted:
         """Explain why a process that it should have started does not exist."""
-        # Its end of the socket is closed before it has ended.
+        # Its end of the socket closes before the process has ended.
         ends = self._socket.fileno() < 0 or is_ready(self._socket, select.POLLIN, 0.0)
         if (status := _wait(self._process) if ends else None) is None:
             return NotStarted(f"{self.name} lost it")
@@ -104,12 +104,15 @@ class ForkServer:
             self._workers -= 1
 
     def retire(self) -> bool:
-        """Let it end when its last worker has ended; return whether it has ended."""
+        """Let it end after its last worker; return whether it has ended."""
         self._socket.close()
         return self._process.poll() is not None
 
     def close(self) -> None:
-        """End it; if all its workers are closed, after their supervisors. Others go on: they have supervisors."""
+        """End it, after its supervisors if all its workers are closed.
+
+        Other workers continue under their supervisors.
+        """
         self.retire()
         if not self._workers and not is_stopped(self.pid):
             _wait(self._process)
@@ -119,9 +122,9 @@ class ForkServer:
 class Child:
     """A process in which `pegbox.workers.serve` serves with a setting; its supervisor starts it, in the background.
 
-    `standard` are its ends of the pipes of requests and replies, and its stderr. The process is in a session and a
-    group of its own; the fork server that forks it has called `warm_up` of the module `warm`, if one is named. Raises
-    `OSError` if the system has no process to give.
+    `standard` are its ends of the pipes for requests and replies, and its stderr. The process has its own session and
+    group; the fork server that forks it has called `warm_up` of the module `warm`, if one is named. Raises `OSError` if
+    the system cannot create a process.
     """
 
     def __init__(self, setting: dict[str, Any], *, standard: Sequence[int], deadline: float, warm: str) -> None:
@@ -130,7 +133,7 @@ class Child:
         self._status: int | None = None
         self._mark = new_mark()
         self._failure: NotStarted | None = None
-        # BLAS threads would only cost start-up time and address space: workers multiply nothing themselves.
+        # BLAS threads would only cost start-up time and address space, because workers do not use BLAS.
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", MARK: self._mark}
         self._link, theirs = socket.socketpair()
         self._link.setblocking(False)
@@ -144,19 +147,19 @@ class Child:
             with theirs:
                 server.fork([theirs.fileno(), *standard])
                 write_all(self._link.fileno(), encode_request(server.request(setting, environment)), deadline=deadline)
-        except (BlockingIOError, ChannelTimeout):  # what others have asked for waits there, too
+        except (BlockingIOError, ChannelTimeout):  # the requests of other workers wait there, too
             server.end()
             self._failure = NotStarted(f"{server.name} did not answer in time")
         except OSError:
             self._failure = server.failure()
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable once the process has ended, or was given up; not before `born`."""
+        """Return a descriptor that is readable once the process has ended, or was given up; call `born` first."""
         return self._link.fileno()
 
     @property
     def pid(self) -> int:
-        """Its number, which belongs to no other until `close`; 0 until `born` returns."""
+        """The process's number, which no other gets until `close`; 0 until `born` returns."""
         return self._pid
 
     def born(self, deadline: float) -> None:
@@ -179,20 +182,22 @@ class Child:
 
     @property
     def has_ended(self) -> bool:
-        """True if it has ended, or was given up, or has lost its supervisor."""
+        """True if it has ended, was given up, or has lost its supervisor."""
         return self._given_up or (bool(self._pid) and is_ready(self._link, select.POLLIN, 0.0))
 
     def end(self, *, marked: bool) -> int | None:
-        """Kill the process and its group; return its exit status as of `subprocess.Popen`, or None if it is not known.
+        """Kill the process and its group; return its exit status as in `subprocess.Popen`, or None if unknown.
 
-        It may have ended already, and it may not be born yet. What carries its mark is killed, too, if `marked` or
-        where its supervisor is lost.
+        It may have ended already, or not be born yet. Processes with its mark are killed, too, if `marked` or if its
+        supervisor is lost.
         """
         self._given_up = True
         if self._ended:
             return self._status
         if not self._pid:
-            with contextlib.suppress(OSError):  # wakes `born`; the supervisor sees it and kills what it starts
+            with contextlib.suppress(
+                OSError
+            ):  # wakes `born`; the supervisor notices and kills the worker that it starts
                 self._link.shutdown(socket.SHUT_RDWR)
         else:
             if not self._is_lost():
@@ -206,7 +211,7 @@ class Child:
         return self._status
 
     def await_end(self) -> None:
-        """Wait until it is known that it has ended, for some seconds at most."""
+        """Wait at most a few seconds until its end is known."""
         self._resume_supervisor()
         is_ready(self._link, select.POLLIN, _END_SECONDS)
 
@@ -218,7 +223,7 @@ class Child:
             self._server.release()
 
     def _resume_supervisor(self) -> None:
-        """Let the supervisor go on: a candidate may have stopped it."""
+        """Resume the supervisor, which a candidate may have stopped."""
         if self._pid and not self._is_lost():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(self._supervisor, signal.SIGCONT)
@@ -234,7 +239,7 @@ class Child:
 
 
 def how_it_ended(returncode: int | None) -> str:
-    """Put an exit status, as of `subprocess.Popen`, into words."""
+    """Describe an exit status, as in `subprocess.Popen`, in words."""
     if returncode is None:
         return "ended, and its exit status is lost"
     if returncode >= 0:
@@ -252,7 +257,7 @@ def _wait(process: subprocess.Popen[bytes]) -> int | None:
 
 
 _lock = threading.Lock()
-_servers: list[ForkServer] = []  # the last one of each kind forks; the others still have workers
+_servers: list[ForkServer] = []  # the last one of each kind forks workers; older ones still have some
 
 
 def server_for(environment: Mapping[str, str], warm: str) -> ForkServer:
@@ -280,11 +285,11 @@ def _end() -> None:
 
 
 def _forget() -> None:
-    """Leave the servers to the process that this one was forked from."""
+    """Leave the servers to the process from which this one was forked."""
     global _lock
     _lock = threading.Lock()
     for server in _servers:
-        server._process.returncode = 0  # not this one's child
+        server._process.returncode = 0  # not a child of this process
         server._socket.close()
     _servers.clear()
 

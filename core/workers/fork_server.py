@@ -1,8 +1,8 @@
-"""A process that forks the supervisors of workers: it has loaded what they need, and runs one thread.
+"""A process that forks the supervisors of workers: it has loaded their modules, and runs one thread.
 
-It never answers. Its clients learn of their workers from the supervisors, which do without it once they are forked. It
-is never the user's process that forks: locks that its threads hold, those of OpenMP among them, would never be released
-in the fork.
+It never answers. Its clients learn about their workers from the supervisors, which no longer need it once they are
+forked. The user's process never forks: locks held by its threads, such as those of OpenMP, would never be released in
+the fork.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from pegbox.workers.descendants import resume_when_orphaned
 from pegbox.workers.supervisor import supervise
 
 DESCRIPTORS = 5
-"""The descriptors of a message: the link to the client, and those that `supervise` takes."""
+"""The number of descriptors in a message: the link to the client, and the arguments of `supervise`."""
 
 IDLE = 60.0
 """The seconds without work and workers after which the server ends."""
 
 
 def main(warm: str = "") -> NoReturn:
-    """Serve until the socket closes, which is descriptor 0, and until the last worker has ended.
+    """Serve until the socket, descriptor 0, closes and the last worker has ended.
 
-    `warm` is a module whose `warm_up` comes first; "" for none.
+    `warm` is a module whose `warm_up` is called first; "" for none.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resume_when_orphaned()
-    # Who held the socket besides would keep messages alive that a dead server will not read.
+    # Another holder of the socket would keep messages alive that a dead server will not read.
     asked = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     if warm:
         importlib.import_module(warm).warm_up()
-    # The present objects stay: a collection in a worker would only copy the pages that all workers share.
+    # Exclude the present objects: a collection in a worker would only copy the pages that all workers share.
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, _collect)
@@ -63,7 +63,7 @@ def _collect(number: int, frame: FrameType | None) -> None:
 
 
 def _has_children(*, wait: bool = False) -> bool:
-    """Collect the supervisors that have ended; return whether there are others. With `wait`, wait for one first."""
+    """Reap the supervisors that have ended; return whether others are left. With `wait`, wait for one first."""
     try:
         while os.waitpid(-1, 0 if wait else os.WNOHANG)[0]:
             wait = False
@@ -73,7 +73,7 @@ def _has_children(*, wait: bool = False) -> bool:
 
 
 def _fork(asked: socket.socket, descriptors: list[int]) -> None:
-    """Fork a supervisor. If that fails, its client sees that the link is closed."""
+    """Fork a supervisor. If that fails, its client notices the closed link."""
     link, *others = descriptors
     try:
         if os.fork() == 0:

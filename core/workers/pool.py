@@ -1,4 +1,4 @@
-"""`Pool`: processes that take jobs in turn; one that dies is replaced. `IdleTimer`: ends what is not used."""
+"""`Pool`: processes that take jobs in turn, and are replaced if they die. `IdleTimer`: a timer that ends idle ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pegbox.workers.process import GivenUp, JobError, Worker
 
 
 class IdleTimer:
-    """Calls `action` on a thread of its own, `seconds` after the last `restart` unless `stop` was called since."""
+    """A timer that calls `action` on its own thread, `seconds` after the last `restart` unless `stop` follows."""
 
     def __init__(self, seconds: float, action: Callable[[], object]) -> None:
         self._seconds, self._action = seconds, action
@@ -23,7 +23,7 @@ class IdleTimer:
         self._timer: threading.Timer | None = None
 
     def restart(self) -> None:
-        """Count from now on. A thread that already waits goes on waiting, so that this costs next to nothing."""
+        """Count from now on. A waiting thread continues to wait, so that this costs next to nothing."""
         with self._lock:
             self._end = time.monotonic() + self._seconds
             if self._timer is None:
@@ -51,11 +51,11 @@ class IdleTimer:
 
 
 class Pool:
-    """A pool of processes for jobs, each of which has a process for itself.
+    """A pool of processes for jobs; each job has a process for itself.
 
     Args:
-        start: starts the process of a place, from 0 to `size` - 1.
-        size: how many processes there are at most; each starts when a job needs it.
+        start: a function that starts the process of a place, from 0 to `size` - 1.
+        size: the largest number of processes; each starts when a job needs it.
         guest: a place that takes jobs before all others, but none during the body of a `with pool.silence():`.
         idle: seconds without a job after which the processes end; the next job starts others.
     """
@@ -78,9 +78,9 @@ class Pool:
         return self._turn
 
     def start(self, count: int) -> None:
-        """Start the processes of the first `count` places now, and from now on another as soon as one has died.
+        """Start the processes of the first `count` places now, and replace them as soon as they die.
 
-        Raises `OSError` if the system has none to give.
+        Raises `OSError` if the system cannot create a process.
         """
         self._eager = True
         with self._changed:
@@ -88,7 +88,7 @@ class Pool:
                 self._free[place] = self._living(place)
 
     def wait_ready(self) -> None:
-        """Wait until the processes that have no job have started, or have failed to; there is one job at a time."""
+        """Wait until the processes without a job have started, or failed to; there must be only one job at a time."""
         for worker in list(self._free.values()):
             if worker is not None:
                 with contextlib.suppress(MeasureError):  # nothing depends on it
@@ -96,17 +96,17 @@ class Pool:
 
     @contextlib.contextmanager
     def worker(self, turn: int | None = None) -> Iterator[Worker]:
-        """Take a process for the body; wait for one. A body that ends by anything but a `JobError` ends the process.
+        """Wait for a process, and use it for the body. A body that raises anything but a `JobError` ends the process.
 
-        Raises `GivenUp` if an interruption comes before there is one, or has come since `turn`, and `MeasureError` if
-        none can be started.
+        Raises `GivenUp` if an interruption comes before there is a process, or has come since `turn`, and
+        `MeasureError` if none can be started.
         """
         place, worker = self._take(self._turn if turn is None else turn)
         try:
             yield worker
         except JobError:
             raise
-        except BaseException:  # Ctrl-C, too: a reply that is still to come would answer the next job
+        except BaseException:  # also Ctrl-C, because a late reply would answer the next job
             worker.kill()
             raise
         finally:
@@ -114,7 +114,7 @@ class Pool:
 
     @contextlib.contextmanager
     def silence(self) -> Iterator[None]:
-        """Keep the guest idle for the body: wait for its job, and let it begin no other."""
+        """Keep the guest idle for the body: wait for its job, and start no other there."""
         with self._changed:
             self._silences += 1
             self._changed.wait_for(lambda: self._guest is None or self._guest in self._free)
@@ -126,7 +126,7 @@ class Pool:
                 self._changed.notify_all()
 
     def interrupt(self) -> None:
-        """Kill the processes at work; give up the jobs that wait. Later jobs get other processes."""
+        """Kill the busy processes; give up the waiting jobs. Later jobs get other processes."""
         with self._changed:
             self._turn += 1
             self._changed.notify_all()
@@ -144,7 +144,7 @@ class Pool:
             self._free = dict.fromkeys(self._free)
 
     def close(self) -> None:
-        """End all processes for good; wait for the jobs in progress to come back. Harmless when done twice."""
+        """End all processes for good; wait for the jobs in progress to return. Harmless when done twice."""
         self._closed = True
         self.interrupt()
         if self._timer is not None:
@@ -180,7 +180,7 @@ class Pool:
         return min(free, key=lambda place: (place != self._guest, began(place)), default=None)
 
     def _living(self, place: int) -> Worker:
-        """Return the process of a free place, or start another. Raises `OSError` if the system has none to give."""
+        """Return the process of a free place, or start another. Raises `OSError` if the system cannot create one."""
         old = self._free[place]
         if old is not None and old.alive:
             return old
@@ -194,7 +194,7 @@ class Pool:
             self._working.discard(worker)
             self._free[place] = worker
             if self._eager and not self._closed:
-                with contextlib.suppress(OSError):  # no process to be had: the next job tries again
+                with contextlib.suppress(OSError):  # no process available: the next job tries again
                     self._free[place] = self._living(place)
             self._changed.notify_all()
         if self._timer is not None:

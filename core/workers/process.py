@@ -35,20 +35,20 @@ _TAIL_BYTES = 2000
 _MOST_REPLY = 1 << 24
 
 
-# The signals of faults. Others come from outside.
+# The signals of a process's own faults; others come from outside.
 _FAULTS = frozenset(
     (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGSYS, signal.SIGTRAP)
 )
 
 
 class GivenUp(Exception):
-    """A wait for something that the search has given up has ended."""
+    """The search has given up the thing that a thread waited for."""
 
 
 class WorkerDied(MeasureError):
     """The worker ended during a job. `signal` is the signal's number or None, `tail` the end of its stderr.
 
-    `by_itself` says that the job ended it: by a fault or an exit.
+    `by_itself` means that the job ended it, by a fault or an exit.
     """
 
     def __init__(self, returncode: int | None, tail: str) -> None:
@@ -63,17 +63,17 @@ class WorkerTimeout(MeasureError):
 
 
 class JobError(MeasureError):
-    """The job raised an exception inside the worker; the worker goes on."""
+    """The job raised an exception inside the worker, which continues."""
 
 
 class Worker:
     """A process that runs the functions of the module `jobs`, one at a time.
 
-    The process starts at once and in the background; the first call waits for it. It is in a session of its own, so
-    Ctrl-C on the terminal does not reach it, and it ends with this process, however that ends. `memory` limits what it
-    may allocate, in bytes. Jobs give data, which is what JSON has, or bytes: replies are never unpickled, and those
-    above `most_reply` bytes are refused. `warm` is a module whose `warm_up` has run before the process begins, in the
-    fork server of all workers that name it. Calls come from one thread at a time; `kill` may come from any.
+    The process starts at once and in the background; the first call waits for it. It has its own session, so Ctrl-C on
+    the terminal does not reach it, and it ends with this process, however that ends. `memory` limits its allocations,
+    in bytes. Jobs return data, JSON values or bytes: replies are never unpickled, and those above `most_reply` bytes
+    are refused. `warm` is a module whose `warm_up` runs before the process begins, in the fork server of all workers
+    that name it. Calls come from one thread at a time; `kill` may come from any.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Worker:
         self.began = time.monotonic()
         self._setting = {"jobs": jobs, "cores": list(cores), "memory": memory}
         self._warm, self._most_reply = warm, most_reply
-        # It lives as long as the process.
+        # The file lives as long as the process.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self._posted: list[bytes] = []
         self._tokens: list[bytes] = []
@@ -113,13 +113,13 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """True while the process runs, or is about to."""
+        """True if the process runs, or is about to."""
         return not self._killed and not self._child.has_ended
 
     def wait_ready(self) -> None:
-        """Wait until the process has started and has done every posted job; raises `MeasureError` when it cannot.
+        """Wait until the process has started and done every posted job; raise `MeasureError` if it cannot.
 
-        One that is killed, stopped or silent meanwhile is replaced, and so is a fork server, a few times.
+        A process that is killed, stopped or silent meanwhile is replaced a few times, and so is a fork server.
         """
         for attempt in range(1, _ATTEMPTS + 1):
             try:
@@ -136,12 +136,12 @@ class Worker:
                     raise MeasureError(f"a worker process ({sys.executable}) could not start: {error}") from None
 
     def post(self, job: str, *arguments: object) -> None:
-        """Give the worker a job without waiting for it; the next `call` or `wait_ready` waits for it first."""
+        """Send the worker a job without waiting for it; the next `call` or `wait_ready` waits for it first."""
         request = self._request(job, arguments)
         self._tokens.append(self._expected[-1])
         self._posted.append(request)
         self._unsent.append(request)
-        if sum(map(len, self._posted)) <= select.PIPE_BUF:  # the pipe takes them at once
+        if sum(map(len, self._posted)) <= select.PIPE_BUF:  # the pipe accepts them without blocking
             self._send_all(time.monotonic() + _START_SECONDS)
 
     def call(self, job: str, *arguments: object, timeout: float) -> Any:
@@ -169,14 +169,14 @@ class Worker:
             raise WorkerDied(self._end(), self.said().strip()) from None
 
     def said(self) -> str:
-        """Return what the process has written to stderr since the last call began, at most its last 2000 bytes."""
+        """Return the process's output on stderr since the last call began, at most its last 2000 bytes."""
         size = os.fstat(self._stderr.fileno()).st_size
         start = max(self._said, size - _TAIL_BYTES)
-        # The file may be shorter than it was: it is the worker's, too.
+        # The worker may have truncated the file.
         return os.pread(self._stderr.fileno(), max(0, size - start), start).decode(errors="replace")
 
     def kill(self) -> None:
-        """End the process at once, and what it has started; harmless when it is dead already."""
+        """End the process at once, with everything that it started; harmless if it is already dead."""
         self._killed = True
         self._end()
 
@@ -187,7 +187,7 @@ class Worker:
         self._stderr.close()
 
     def _open(self) -> None:
-        """Begin a process, with pipes of its own: another one may still hold the older ones."""
+        """Begin a process with new pipes, as another process may still hold the older ones."""
         theirs, requests = os.pipe()
         replies, answers = os.pipe()
         self._pipes = [os.fdopen(requests, "wb", 0), os.fdopen(replies, "rb", 0)]
@@ -219,7 +219,7 @@ class Worker:
             self._open()
 
     def _wait_ready(self) -> None:
-        """Raises `NotStarted` if the process does not begin, or ends before it is ready."""
+        """Wait until the process is ready. Raises `NotStarted` if it does not begin, or ends before that."""
         deadline = time.monotonic() + _START_SECONDS
         try:
             if self._expected:
@@ -245,7 +245,7 @@ class Worker:
         raise NotStarted(f"{reason}: {tail}" if tail else reason, explained=explained)
 
     def _end(self) -> int | None:
-        """Kill the process, and what it has started; return how it ended, None if that is not known."""
+        """Kill the process, with everything that it started; return its exit status, None if unknown."""
         with self._ending:
             return self._child.end(marked=self._called)
 
@@ -255,7 +255,7 @@ class Worker:
             pipe.close()
 
     def _request(self, job: str, arguments: tuple[object, ...]) -> bytes:
-        """Return a request as it is written, and expect its answer."""
+        """Encode a request, and expect its answer."""
         token = secrets.token_bytes(TOKEN_BYTES)
         request = encode_request((token, job, arguments))  # raises for arguments that cannot be pickled
         self._expected.append(token)
@@ -263,7 +263,7 @@ class Worker:
 
     def _send_all(self, deadline: float) -> None:
         while self._unsent:
-            with contextlib.suppress(BrokenPipeError):  # the next read finds out why it died
+            with contextlib.suppress(BrokenPipeError):  # the next read finds the reason for its death
                 write_all(self._pipes[0].fileno(), self._unsent.popleft(), deadline=deadline)
 
     def _read_answer(self, deadline: float) -> Any:

@@ -1,7 +1,7 @@
 """The child side of a worker process: receive jobs as pickles, run them one at a time, answer with data.
 
-A supervisor starts it, never `multiprocessing`: its spawn imports the user's `__main__` again, and its fork hangs under
-OpenMP. Nothing here imports llvmlite; the module of jobs does, when it needs it.
+A supervisor starts it, not `multiprocessing`, whose spawn imports the user's `__main__` again, and whose fork hangs
+under OpenMP. Nothing here imports llvmlite; the module of jobs does so if it needs it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pegbox.workers.channel import READY, Reply, encode_reply, read_request, wri
 
 _MOST_STDERR = 64 << 20
 _MOST_TEXT = 10_000
-# Each number below the highest open one takes eight bytes in the kernel.
+# The kernel needs eight bytes for each number below the highest open one.
 _HIGHEST_DESCRIPTOR = 1 << 16
 
 
 def serve(setting: dict[str, Any]) -> NoReturn:
-    """Serve until the pipe closes. The setting: jobs (a module's name), cores, memory (bytes or None)."""
+    """Serve until the pipe closes, with the setting: jobs (a module's name), cores, memory (bytes or None)."""
     requests, replies = _take_pipes()
     pin(setting["cores"])
     _be_expendable()
@@ -44,7 +44,7 @@ def serve(setting: dict[str, Any]) -> NoReturn:
         try:
             write_all(replies, reply)
         except OSError:
-            # The parent is gone, or a candidate has closed the pipe. Python's own way out would wait for its threads.
+            # The parent is gone, or a candidate has closed the pipe. Python's normal exit would wait for its threads.
             traceback.print_exc()
             sys.stderr.flush()
             os._exit(1)
@@ -61,33 +61,33 @@ def _take_pipes() -> tuple[int, int]:
 
 
 def _hidden(fd: int) -> int:
-    """Copy a descriptor to a number that is not cheap to guess: above those that are given out, if there are more."""
+    """Copy a descriptor to a number that is hard to guess, if possible above those in use."""
     given, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     top = _HIGHEST_DESCRIPTOR if most == resource.RLIM_INFINITY else min(most, _HIGHEST_DESCRIPTOR)
     bottom = given if 0 <= given < top // 2 else top // 2
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(given, top) if given >= 0 else given, most))
-    random = int.from_bytes(os.urandom(8), "little")  # the module secrets takes long to import
+    random = int.from_bytes(os.urandom(8), "little")  # the module secrets is slow to import
     try:
-        # Up to 16 below the top: where the number is taken, it is the next one.
+        # Stay 16 below the top, as dup takes the next number if this one is in use.
         return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, bottom + random % max(1, top - bottom - 16))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (given, most))
 
 
 def _receive(requests: int, inbox: queue.SimpleQueue[tuple[bytes, str, tuple[Any, ...]]]) -> NoReturn:
-    """Read jobs on a thread of its own: it notices that the parent is gone even while a candidate loops for ever."""
+    """Read jobs on a separate thread, which notices the parent's end even while a candidate loops forever."""
     try:
         while True:
             inbox.put(read_request(requests))
     except EOFError:
         if os.getpgrp() == os.getpid():
-            os.killpg(0, signal.SIGKILL)  # with what candidates have started
+            os.killpg(0, signal.SIGKILL)  # with everything that candidates started
     finally:
         os._exit(0)
 
 
 def _perform(token: bytes, jobs: ModuleType, name: str, arguments: tuple[Any, ...]) -> bytes:
-    """Run a job; return the reply as it is written."""
+    """Run a job; return the encoded reply."""
     try:
         return encode_reply(token, Reply(getattr(jobs, name)(*arguments), raised=False))
     except Exception as error:
@@ -97,9 +97,9 @@ def _perform(token: bytes, jobs: ModuleType, name: str, arguments: tuple[Any, ..
 
 
 def _be_expendable() -> None:
-    """Dying is part of the job: no core files, no endless log, the first victim when memory runs out."""
+    """Prepare for a violent end: no core files, no endless log, the first victim if memory runs out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in (signal.SIGALRM, signal.SIGPROF):  # of timers
+    for number in (signal.SIGALRM, signal.SIGPROF):  # the signals of timers
         signal.signal(number, signal.SIG_DFL)
     _set_limit(resource.RLIMIT_CORE, 0)
     _set_limit(resource.RLIMIT_FSIZE, _MOST_STDERR)
@@ -116,7 +116,7 @@ def _limit_memory(memory: int | None) -> None:
 
 
 def _set_limit(what: int, value: int) -> None:
-    """Set a limit, to no more than is allowed now."""
+    """Set a limit, but not above the present one."""
     soft, hard = resource.getrlimit(what)
     resource.setrlimit(
         what, (min([value, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]), hard)

@@ -1,6 +1,6 @@
 """A worker's supervisor: the process that starts the worker, reports how it ends, and ends it when its client is gone.
 
-It is the parent of one worker, so a candidate that stops or kills its parent reaches no other process. It computes
+It is the parent of one worker, so that a candidate that stops or kills its parent reaches no other process. It computes
 nothing, runs one thread, and needs neither the fork server nor an answer of the client.
 """
 
@@ -28,13 +28,13 @@ BORN = struct.Struct("<ii")
 """The first message to the client: the numbers of the supervisor and of the worker."""
 
 ENDED = struct.Struct("<i")
-"""The second and last message to the client: the worker's exit status as of `subprocess.Popen`."""
+"""The second and last message to the client: the worker's exit status as in `subprocess.Popen`."""
 
 _LIMITS = sorted({number for name, number in vars(resource).items() if name.startswith("RLIMIT_")})
 
 
 class ProcessLimits(NamedTuple):
-    """The limits that the system sets a process: by number, each soft and hard; the mask of permissions; priority."""
+    """A process's limits by number, each soft and hard, its mask of permissions, and its priority."""
 
     limits: dict[int, tuple[int, int]]
     umask: int
@@ -42,7 +42,7 @@ class ProcessLimits(NamedTuple):
 
     @classmethod
     def own(cls) -> ProcessLimits:
-        """Return that of this process. The mask is read from /proc, because elsewhere it would have to be set."""
+        """Read those of this process. The mask comes from /proc, because the call that returns it also sets it."""
         masks: list[int] = []
         with contextlib.suppress(OSError), open("/proc/self/status") as file:
             masks = [int(line.split()[1], 8) for line in file if line.startswith("Umask:")]
@@ -50,7 +50,7 @@ class ProcessLimits(NamedTuple):
         return cls(limits, masks[0] if masks else -1, os.getpriority(os.PRIO_PROCESS, 0))
 
     def apply(self) -> None:
-        """Make it this process's own, as far as it may: rights that the process had given up do not come back."""
+        """Set these limits for this process, as far as allowed: rights that it has given up cannot be restored."""
         if self.umask >= 0:
             os.umask(self.umask)
         with contextlib.suppress(OSError):
@@ -62,18 +62,19 @@ class ProcessLimits(NamedTuple):
 
 
 class SpawnRequest(NamedTuple):
-    """The setting of a worker, and what it would have inherited from its client."""
+    """The setting of a worker, and the state that it would have inherited from its client."""
 
     setting: dict[str, Any]
     path: list[str]
     cores: tuple[int, ...]
     environment: dict[str, str | None]
-    """The variables that differ from the supervisor's; None for those that are missing."""
+    """The variables that differ from the supervisor's; None for missing ones."""
     limits: ProcessLimits
 
 
 def supervise(link: int, descriptors: Sequence[int]) -> NoReturn:
-    """Start the worker whose `SpawnRequest` comes through `link`; stay until it has ended and the client has heard it.
+    """Start the worker whose `SpawnRequest` comes through `link`; stay until it has ended and the client has read the
+    report.
 
     The descriptors are the pipes of requests and replies, the file for stderr, and the working folder.
     """
@@ -99,7 +100,7 @@ def supervise(link: int, descriptors: Sequence[int]) -> NoReturn:
 
 
 class _Ends:
-    """The ends of child processes, as a descriptor that becomes readable."""
+    """The ends of child processes, visible as a descriptor that becomes readable."""
 
     def __enter__(self) -> _Ends:
         self._ours, self._theirs = socket.socketpair()
@@ -151,7 +152,7 @@ def _status(pid: int) -> int | None:
 
 def kill_group(pid: int) -> None:
     """Kill a worker with its group; it may have ended already."""
-    for kill in (os.killpg, os.kill):  # it may not lead a group yet
+    for kill in (os.killpg, os.kill):  # the worker may not lead a group yet
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)
 
@@ -180,8 +181,8 @@ def _print_traceback() -> None:
 def _inherit(request: SpawnRequest) -> None:
     """Take over the client's state.
 
-    The mark goes into the memory that held the environment when the program began, too, where the system shows it for
-    this process and for what is forked from it: a change of `os.environ` is only seen by programs started later.
+    The mark is also written into the memory of the program's initial environment, which the system shows for this
+    process and its forks; a change of `os.environ` only reaches programs started later.
     """
     request.limits.apply()
     pin(request.cores)

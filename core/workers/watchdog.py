@@ -1,7 +1,7 @@
-"""The watchdog: a process that notices the end of this one, however it ends, and clears away what is left of it.
+"""The watchdog: a process that notices the end of this one, however it ends, and cleans up after it.
 
-It kills the processes that carry this process's mark, stopped ones too, and removes the folders in its care. No worker
-is its child or knows it. If it is killed, the next use of it starts another.
+It kills the processes that carry this process's mark, even stopped ones, and removes the folders in its care. Workers
+are not its children and do not know it. If it is killed, its next use starts another.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ _END_SECONDS = 2.0
 
 _lock = threading.RLock()
 _folders: set[str] = set()
-_running: list[subprocess.Popen[bytes]] = []  # one at most
+_running: list[subprocess.Popen[bytes]] = []  # at most one
 _own_mark = secrets.token_hex(_HALF_BYTES)
 
 
 def new_mark() -> str:
     """Return a mark for a process that must not outlive this one. Start the watchdog if it is not running.
 
-    The process has to get it as the variable `MARK` of its environment. `kill_marked` kills it, with what it started.
+    The process must get it as the variable `MARK` of its environment. `kill_marked` kills it, with everything that it
+    started.
     """
     with _lock:
         _ensure()
@@ -43,7 +44,7 @@ def new_mark() -> str:
 
 
 def guard(folder: str | os.PathLike[str]) -> None:
-    """Have a folder removed when this process ends."""
+    """Let the watchdog remove a folder when this process ends."""
     path = os.path.abspath(folder)
     with _lock:
         _ensure()
@@ -52,7 +53,7 @@ def guard(folder: str | os.PathLike[str]) -> None:
 
 
 def release(folder: str | os.PathLike[str]) -> None:
-    """Leave a folder alone from now on."""
+    """Stop watching a folder."""
     path = os.path.abspath(folder)
     with _lock:
         _folders.discard(path)
@@ -65,13 +66,13 @@ def _ensure() -> None:
     if _running and _running[0].poll() is not None:
         _close()
     if not _running:
-        with contextlib.suppress(OSError):  # no process to be had: the work itself will fail for the same reason
+        with contextlib.suppress(OSError):  # no process available: the work itself will fail for the same reason
             _start()
 
 
 def _start() -> None:
-    # Without `site`, which takes half of the start. A worker's process has a mark, which is not that of its watchdog:
-    # the watchdog outlives it.
+    # Start without `site`, which takes half of the time. A worker's own watchdog must not have the worker's mark,
+    # because it outlives the worker.
     environment = {name: value for name, value in os.environ.items() if name != MARK}
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", str(Path(descendants.__file__)), _own_mark],
@@ -118,14 +119,14 @@ def _close() -> None:
 
 @atexit.register
 def _end() -> None:
-    """Let it do its work now, so that nothing is left when this process has ended."""
+    """Let the watchdog finish its work now, so that nothing is left after this process has ended."""
     with _lock:
         if _running:
             _close()
 
 
 def _forget() -> None:
-    """Leave the watchdog to the process that this one was forked from."""
+    """Leave the watchdog to the process from which this one was forked."""
     global _lock, _own_mark
     _lock = threading.RLock()
     _own_mark = secrets.token_hex(_HALF_BYTES)

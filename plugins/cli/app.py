@@ -1,7 +1,7 @@
 """`pegbox COMMAND ...`: parses the arguments, runs the command, and turns errors into messages and exit codes.
 
-Each command has a parser of its own instead of argparse's subparsers: only the command that was named is imported,
-and options may come between template arguments (`tune matmul 64 64 --trials 8 64`).
+Each command has a parser of its own instead of argparse's subparsers: only the named command is imported, and options
+may come between template arguments (`tune matmul 64 64 --trials 8 64`).
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ _SYNONYMS = {
     "--continue": ("--resume",),
     "--arch": ("--target",),
 }
-"""Other names that people give to options, with the names here; a command takes the first that it knows."""
+"""Names of options elsewhere, with the names here; a command uses the first one that it has."""
 
 
 _COLOURLESS: dict[str, Any] = {"color": False} if sys.version_info >= (3, 14) else {}
-"""Options of parsers that print no escapes: they would be shown."""
+"""Options for parsers without escape sequences, which would be visible."""
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Run the command line `argv` (default: the process's own), give its exit code; raises KeyboardInterrupt only."""
+    """Run the command line `argv` (default: the process's own), return its exit code; raise only KeyboardInterrupt."""
     words = list(sys.argv[1:] if argv is None else argv)
     _print_anything(sys.stdout, sys.stderr)
-    with contextlib.ExitStack() as streams:  # the content of files must not control the terminal
+    with contextlib.ExitStack() as streams:  # content of files must not control the terminal
         for stream, redirected in ((sys.stdout, contextlib.redirect_stdout), (sys.stderr, contextlib.redirect_stderr)):
-            if stream is not None:  # a program that began with it closed
+            if stream is not None:  # the program may have been started with it closed
                 shown: Any = EscapedStream(stream)
                 streams.enter_context(redirected(shown))
         return _run_reporting(words)
@@ -75,7 +75,7 @@ def _run_reporting(words: list[str]) -> int:
     except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else exits.DONE if stop.code is None else exits.BAD_USAGE
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains again while it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python complains again at its exit
         return exits.BROKEN_PIPE
     except exits.NothingFound as error:
         return _report(words, error, exits.NOTHING_FOUND)
@@ -130,14 +130,14 @@ def _run_command(name: str, words: list[str]) -> int:
     namespace = parser.parse_intermixed_args(words)
     namespace.command_line = ("pegbox", name, *words)
     with warnings.catch_warnings():
-        # Python would show a line of source, which is of no help.
+        # Python would show a line of source, which does not help.
         warnings.showwarning = lambda message, *_, **__: print(f"pegbox {name}: warning: {message}", file=sys.stderr)
         code: int = namespace.run(namespace)
     return code
 
 
 def _check_options(parser: argparse.ArgumentParser, words: list[str]) -> None:
-    """End with a usage error at a misspelt option, before argparse misses what should have been one."""
+    """End with a usage error at a misspelt option, before argparse complains about a missing one."""
     known = [option for option in parser._option_string_actions if option.startswith("--")]
     for word in words:
         option = word.partition("=")[0]
@@ -147,7 +147,7 @@ def _check_options(parser: argparse.ArgumentParser, words: list[str]) -> None:
 
 
 def _hint(option: str, known: list[str]) -> str:
-    """Suggest the option with another name, else those that are spelt alike."""
+    """Suggest the option's name here, or else options with similar spelling."""
     meant = next((name for name in _SYNONYMS.get(option.removesuffix("s"), ()) if name in known), None)
     return f"; did you mean {meant}?" if meant else did_you_mean(option, known, shown=str)
 
@@ -156,7 +156,7 @@ def _check_target_options(parser: argparse.ArgumentParser, words: list[str]) -> 
     """End with a usage error at options of targets outside --target."""
     if "--target" not in parser._option_string_actions or not any(re.match("-[a-z]{2}", word) for word in words):
         return
-    from pegbox.codegen import TARGET_OPTIONS  # loads what 'pegbox --help' should not wait for
+    from pegbox.codegen import TARGET_OPTIONS  # slow to load, unlike 'pegbox --help'
 
     target, astray, rest = "llvm", [], iter(words)
     for word in rest:
@@ -173,7 +173,7 @@ def _check_target_options(parser: argparse.ArgumentParser, words: list[str]) -> 
 
 
 def _print_anything(*streams: Any) -> None:
-    """Let a stream whose encoding lacks a character print a question mark for it."""
+    """Let a stream print a question mark for a character that its encoding lacks."""
     for stream in streams:
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")
@@ -187,7 +187,7 @@ def _overview(top: argparse.ArgumentParser) -> str:
 
 
 def _summary(name: str) -> str:
-    """Return the first line of a command's docstring; a broken command has its error there."""
+    """Return the first line of a command's docstring, or the error of a broken command."""
     try:
         doc = registry.get("cli_command", name).__doc__ or ""
     except PegboxError as error:

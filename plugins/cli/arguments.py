@@ -28,7 +28,7 @@ MEASURING = ("runner", "timeout", "inputs")
 
 
 def given(namespace: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Return the options that the user gave; the functions of pegbox have defaults for the others."""
+    """Return the user's options; pegbox's functions have defaults for the others."""
     return {name: value for name in names if (value := getattr(namespace, name)) is not None}
 
 
@@ -97,7 +97,7 @@ def make_tasks(namespace: argparse.Namespace) -> Task | TaskGroup:
 
 
 def task_words(namespace: argparse.Namespace) -> list[str]:
-    """Write the task as it was given, for another command."""
+    """Write the task as given, for another command."""
     words = [namespace.template, *namespace.args, *(["--space", namespace.space] if namespace.space else [])]
     if implementations := getattr(namespace, "implementations", None):
         words += ["--implementations", implementations]
@@ -150,9 +150,9 @@ def add_measuring_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 def measuring_options(namespace: argparse.Namespace) -> dict[str, Any]:
-    """Return the measuring options that were given, as arguments of `pb.tune`, `compare` and `sweep`.
+    """Return the given measuring options, as arguments of `pb.tune`, `compare` and `sweep`.
 
-    Raises `ArgumentError` if the file of --inputs holds no arrays.
+    Raises `ArgumentError` if the file of --inputs does not hold arrays.
     """
     options = given(namespace, "runner", "timeout")
     if namespace.inputs is not None:
@@ -170,7 +170,7 @@ def _read_inputs(path: Path) -> dict[str, Any]:
     except (OSError, RecordError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise ArgumentError(f"--inputs: {str(path)!r} cannot be read: {why}") from error
-    except Exception as error:  # of NumPy and zipfile, which raise many kinds for damaged files
+    except Exception as error:  # NumPy and zipfile raise many kinds of errors for damaged files
         raise ArgumentError(
             f"--inputs: {str(path)!r} is not a file of arrays by name ({error}); write it with "
             f"numpy.savez({str(path)!r}, NAME=array)"
@@ -178,7 +178,7 @@ def _read_inputs(path: Path) -> dict[str, Any]:
 
 
 def add_search_arguments(group: argparse._ArgumentGroup, *, trials: str, asked: str) -> None:
-    """Add --trials and --batch-size, with the help of the first and the words for the tuner in that of the second."""
+    """Add --trials and --batch-size, with the help text of the first, and a phrase for the tuner in the second's."""
     group.add_argument("--trials", type=positive, metavar="N", help=trials)
     default = f"default: {asked} own, or as many as a cluster has machines"
     group.add_argument("--batch-size", type=positive, metavar="N", help=f"candidates to propose at a time ({default})")
@@ -191,7 +191,7 @@ def add_output_arguments(group: argparse._ActionsContainer, *, page: str, curve:
 
 
 def add_simulate_arguments(parser: argparse._ArgumentGroup, *, several: bool = False) -> None:
-    """Add the arguments that `recorded_task` reads; they replace the task's own. `several`: they may be repeated."""
+    """Add the arguments that `recorded_task` reads, which replace the task's own. `several`: they may be repeated."""
     parser.add_argument(
         "--simulate",
         action="append" if several else "store",
@@ -205,7 +205,7 @@ def add_simulate_arguments(parser: argparse._ArgumentGroup, *, several: bool = F
 
 
 def check_simulate(namespace: argparse.Namespace, *excluded: str) -> None:
-    """End with a usage error without a task or records, and for options that mean nothing in a simulation."""
+    """End with a usage error without a task or records, and for options without a meaning in a simulation."""
     if not namespace.simulate:
         if namespace.template is None:
             namespace.usage_error("name a TEMPLATE with its arguments, or the records to simulate it with --simulate")
@@ -231,7 +231,7 @@ def check_outputs(namespace: argparse.Namespace, **others: Path | None) -> None:
 
 
 def check_files(namespace: argparse.Namespace, **files: Path | None) -> None:
-    """Raise ArgumentError where two of a command's files are one; that of the template is among them."""
+    """Raise ArgumentError if two of a command's files are the same, including that of the template."""
     from pegbox.report import check_distinct
 
     path, _, attribute = (namespace.template or "").rpartition(":")
@@ -241,7 +241,7 @@ def check_files(namespace: argparse.Namespace, **files: Path | None) -> None:
 
 
 def write_outputs(namespace: argparse.Namespace, **writers: Callable[[Path], None] | None) -> None:
-    """Write --html, --plot, ... by what is given under their names, and say so."""
+    """Write --html, --plot, ... by the functions given under their names, and report it."""
     for name, write in writers.items():
         path = getattr(namespace, name)
         if path is not None and write is not None:
@@ -250,7 +250,7 @@ def write_outputs(namespace: argparse.Namespace, **writers: Callable[[Path], Non
 
 
 def recorded_task(namespace: argparse.Namespace) -> RecordedSpace:
-    """Find the recorded space of the task that was named, or of whatever the records are of."""
+    """Find the recorded space of the named task, or else of the records' own task."""
     task = None if namespace.template is None else make_task(namespace)
     options: dict[str, Any] = {"task": task, "host": namespace.host, "objective": namespace.objective}
     if namespace.target != "llvm":

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print the best of each task; exit code 1 when there is none at all."""
+    """Print the best of each task; return the exit code 1 if there is none at all."""
     from pegbox.plugins.cli import history  # loads NumPy, which 'pegbox --help' should not wait for
 
     found = history.summaries(namespace.files)

@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print two lines for each worker; exit code 1 if a search cannot measure on all of them."""
+    """Print two lines for each worker; return the exit code 1 if a search cannot measure on all of them."""
     with connected(namespace.scheduler) as client:
         machines = find_machines(client)
         trials = trials_of(client)

@@ -123,7 +123,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Compare, print the report and write what was asked for; also of the runs before one that broke."""
+    """Compare, print the report and write the requested files, even if a run broke."""
     _check(namespace)
     tuners = split_tuners(namespace.tuners or [TUNERS])
     options = given(
@@ -148,7 +148,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def jobs(text: str) -> int | str:
-    """Read a number; "auto" and clusters stay text, which `pb.compare` reads."""
+    """Read a number; "auto" and clusters remain text for `pb.compare`."""
     return positive(text) if text.lstrip("+-").isdigit() else text
 
 
@@ -172,7 +172,7 @@ def split_tuners(texts: list[str]) -> list[str]:
 
 
 def _check(namespace: argparse.Namespace) -> None:
-    """Check early what would otherwise fail after an hour."""
+    """Check early for faults that would otherwise appear after an hour."""
     from pegbox.comparison import REPORT  # loads NumPy, which --help should not wait for
     from pegbox.report import check_output
 
@@ -200,7 +200,7 @@ def _check_commas(namespace: argparse.Namespace) -> None:
 
 
 def _tasks(namespace: argparse.Namespace) -> list[Any]:
-    """Make the task that was named, or read its records, or those of whatever task the files hold."""
+    """Make the named task, or read its records, or those of the files' own task."""
     if not namespace.simulate:
         return [make_tasks(namespace)]
     each = (argparse.Namespace(**{**vars(namespace), "simulate": source}) for source in namespace.simulate)

@@ -35,7 +35,7 @@ def best_config(path: Path, task: Task | TaskGroup) -> Config:
 
 @dataclass(frozen=True)
 class HistorySummary:
-    """The records of one task on one target, and the best of them, if any.
+    """The records of one task on one target, with the best, if any.
 
     Trials of an emulator are never the best.
     """
@@ -49,12 +49,12 @@ class HistorySummary:
 
     @cached_property
     def best(self) -> Record | None:
-        """The fastest of all; None if nothing valid was found."""
+        """The fastest record; None if nothing valid was found."""
         return best_of([record for record in self.records if not record.emulated])
 
     @cached_property
     def baseline(self) -> Baseline | None:
-        """The baselines of the latest run on the machine of the best; those of another have only the work."""
+        """The baselines of the latest run on the machine of the best; those of another machine only give the work."""
         if (known := latest_baseline(self.records, "" if self.best is None else self.best.host)) is not None:
             return known
         elsewhere = latest_baseline(self.records)
@@ -72,7 +72,7 @@ class HistorySummary:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Describe the task, its trials and its best; None for a best that there is not."""
+        """Describe the task, its trials and its best, or None without a best."""
         first, best = self.records[0], self.best
         return {
             "task": first.name,
@@ -125,7 +125,7 @@ def summaries(paths: Sequence[Path]) -> list[HistorySummary]:
 
     Seconds of whole models are left out.
 
-    Raises RecordError when a file cannot be read.
+    Raises RecordError if a file cannot be read.
     """
     records = [record for path in paths for record in Journal(path).read() if not record.of_model]
     return [HistorySummary(each) for each in by_task(records)]

@@ -52,7 +52,7 @@ _OWN = {
     ),
     "run": ("calls", "profile"),
 }  # fmt: skip
-"""The options that one action alone has."""
+"""The options that only one action has."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +96,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Check the options of the action, and do it."""
+    """Check the options of the action, and perform it."""
     action = namespace.action
     for owner, names in _OWN.items():
         if owner != action and (wrong := [name for name in names if getattr(namespace, name) is not None]):
@@ -167,7 +167,7 @@ def _tune(namespace: argparse.Namespace, models: Sequence[Model]) -> int:
 
 
 def _next_commands(namespace: argparse.Namespace, result: ModelResult, records: Path) -> list[str]:
-    """Suggest commands that go on, time the model, and write its library."""
+    """Suggest commands that continue, time the model, and write its library."""
     commands = []
     if result.stopped_because == "interrupted":
         commands.append(f"{shlex.join(namespace.command_line)}   (goes on)")
@@ -179,7 +179,7 @@ def _next_commands(namespace: argparse.Namespace, result: ModelResult, records: 
 
 
 def _model_words(namespace: argparse.Namespace) -> list[str]:
-    """Write the model as it was given, for another command."""
+    """Write the model as given, for another command."""
     words = [str(namespace.files[0])]
     for name, shape in namespace.shape or ():
         words += ["--shape", f"{name}={','.join(map(str, shape))}"]
@@ -199,7 +199,7 @@ def _build(namespace: argparse.Namespace, models: Sequence[Model]) -> int:
 
 
 def _check_library(namespace: argparse.Namespace, models: Sequence[Model]) -> None:
-    """Raise ArgumentError, before the long work, where the library cannot be written."""
+    """Raise ArgumentError, before the long work, if the library cannot be written."""
     from pegbox.codegen import check_export  # loads what 'pegbox --help' should not wait for
 
     if len(models) > 1:
@@ -230,7 +230,7 @@ def _run(namespace: argparse.Namespace, models: Sequence[Model]) -> int:
 
 
 def _random_inputs(model: Model) -> list[np.ndarray[Any, Any]]:
-    """Make an array for each input: normal numbers; zeros and ones where they are integers, which may be indices."""
+    """Make an array for each input: normal numbers; zeros and ones for integers, which may be indices."""
     import numpy as np  # which 'pegbox --help' should not wait for
 
     rng = np.random.default_rng(0)
@@ -244,7 +244,7 @@ def _random_inputs(model: Model) -> list[np.ndarray[Any, Any]]:
 
 
 def _machine(namespace: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of the processor that were given."""
+    """Return the given options of the processor."""
     threads = {} if namespace.threads is None else {"num_threads": namespace.threads}
     return {**given(namespace, "target"), **threads}
 

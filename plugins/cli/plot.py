@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print the result, write what is asked for; exit code 1 where nothing valid is recorded."""
+    """Print the result, write the requested files; return the exit code 1 if nothing valid is recorded."""
     check_outputs(namespace, FILE=namespace.file)
     task = None if namespace.template is None else make_task(namespace)
     options: dict[str, Any] = {"host": namespace.host}

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print one plugin after the other; errors of plugins are shown, they do not fail the command."""
+    """Print one plugin after the other, including their errors, which do not fail the command."""
     plugins = registry.plugins()
     if namespace.json:
         print(json.dumps([asdict(plugin) for plugin in plugins], indent=2))

@@ -1,4 +1,4 @@
-"""`pegbox store retune`: tunes here what is known for other processors only."""
+"""`pegbox store retune`: tunes here the tasks that are known only for other processors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Job(NamedTuple):
 def retune(store: TuningStore, records: Sequence[Record], namespace: argparse.Namespace) -> int:
     """Tune each task that has no record for this processor, and print a line for each.
 
-    The trials of a search that was stopped lie beside the store: the same command goes on with them.
+    The trials of a stopped search are kept next to the store, and the same command continues with them.
     """
     folder = store.folder / "retune"
     left_out: list[Record] = []
@@ -83,10 +83,10 @@ def retune(store: TuningStore, records: Sequence[Record], namespace: argparse.Na
 def _jobs(
     store: TuningStore, records: Sequence[Record], namespace: argparse.Namespace, folder: Path, left_out: list[Record]
 ) -> Iterator[Job]:
-    """Yield what is to be tuned; records whose task cannot be made are named on standard error, and left out.
+    """Yield the jobs; name records whose task cannot be made on standard error, and leave them out.
 
     Raises:
-        ArgumentError: a file of templates is not there.
+        ArgumentError: a file of templates does not exist.
     """
     for each in namespace.templates:
         if not each.is_file():
@@ -110,7 +110,7 @@ def _jobs(
 
 
 def _target(record: Record, wanted: str) -> str:
-    """Choose the target: kernels for one core stay such, others get all cores of this machine."""
+    """Choose the target: kernels for one core keep one, others get all cores of this machine."""
     if wanted != "here":
         return wanted
     cores = _CORES.search(record.target)
@@ -118,7 +118,7 @@ def _target(record: Record, wanted: str) -> str:
 
 
 def _task(record: Record, target: str, files: Sequence[Path]) -> Task:
-    """Make the task of a record, of a registered template or one in the user's files: nothing else is imported."""
+    """Make the task of a record from a registered template or one in the user's files, without other imports."""
     try:
         return registered_task(record, target=target)
     except UnknownName:

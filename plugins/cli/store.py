@@ -1,4 +1,4 @@
-"""`pegbox store`: the best records and the compiled kernels that this user keeps."""
+"""`pegbox store`: the user's best records and compiled kernels."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Do what was asked; exit code 1 where the store has nothing for it."""
+    """Perform the action; return the exit code 1 if the store has nothing for it."""
     from pegbox.store import user_store  # loads NumPy, which 'pegbox --help' should not wait for
 
     store = user_store()
@@ -78,12 +78,12 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def _is_named(name: str, namespace: argparse.Namespace) -> bool:
-    """Decide if a template is one of those that are named, or none is."""
+    """Decide if a template is among the named ones, or none is named."""
     return not namespace.names or bool({name, name.partition("@")[0]} & set(namespace.names))
 
 
 def _records(store: TuningStore, namespace: argparse.Namespace, *, optional: bool = False) -> list[Record]:
-    """Read the records of the templates that are named, or all; raise NothingFound if there are none.
+    """Read the records of the named templates, or all; raise NothingFound if there are none.
 
     Args:
         optional: return an empty list instead.
@@ -99,7 +99,7 @@ def _records(store: TuningStore, namespace: argparse.Namespace, *, optional: boo
 
 
 def _code(store: TuningStore, namespace: argparse.Namespace) -> list[tuple[str, int]]:
-    """List the task and the bytes of each kernel of the templates that are named, or of all."""
+    """List the task and the bytes of each kernel of the named templates, or of all."""
     return [(task, size) for task, name, size in store.kernels.sizes() if _is_named(name, namespace)]
 
 
@@ -167,7 +167,7 @@ def _prune(store: TuningStore, namespace: argparse.Namespace) -> int:
 
 
 def _useless(record: Record, *, elsewhere: bool) -> str:
-    """Say why nothing here can use a record; empty where something may, as templates of a user's files."""
+    """Explain why nothing here can use a record; empty if something may, such as templates in a user's files."""
     from pegbox.records import registered_task
 
     if elsewhere and record.processor != _processor():

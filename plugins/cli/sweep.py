@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Sweep, print the summary and what to do with the file."""
+    """Sweep, print the summary, and suggest uses of the file."""
     if namespace.pack is not None:
         from pegbox.records import check_packed  # loads NumPy, which 'pegbox --help' should not wait for
 

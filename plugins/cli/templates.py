@@ -46,7 +46,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def _describe(kind: str, name: str) -> dict[str, Any]:
-    """Describe a template or workload; one that cannot be imported keeps its line, with the reason."""
+    """Describe a template or workload; if it cannot be imported, give the reason."""
     described = {"kind": kind, "name": name, "signature": "", "summary": "", "owner": "", "error": None}
     try:
         described["owner"] = registry.claim(kind, name).owner
@@ -58,7 +58,7 @@ def _describe(kind: str, name: str) -> dict[str, Any]:
 
 
 def _signature(template: Any, kind: str) -> str:
-    """Write the arguments that a user gives: of a template all but the first, the configuration."""
+    """Write the user's arguments: for a template, all but the first, the configuration."""
     try:
         signature = inspect.signature(template)
     except (TypeError, ValueError):

@@ -102,7 +102,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Tune, print the result and what to do with it."""
+    """Tune, print the result, and suggest uses of it."""
     if namespace.no_records and (namespace.resume or namespace.records):
         namespace.usage_error("--no-records excludes --records and --resume")
     check_simulate(namespace, *MEASURING, "records", "resume", "implementations")
@@ -119,7 +119,7 @@ def run(namespace: argparse.Namespace) -> int:
     except SpaceError as error:
         raise exits.NothingFound(str(error)) from error
     except TuningError as error:
-        if error.result is not None:  # what was measured before it broke
+        if error.result is not None:  # the measurements before the failure
             print(error.result)
             if records is not None:
                 print(f"records: {records}")

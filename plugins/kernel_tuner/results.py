@@ -14,7 +14,7 @@ from pegbox.plugins.kernel_tuner.values import SENTINEL, cost_number, failure_of
 from pegbox.records import RecordWarning
 
 TIMES = ("time", "runtime", "duration", "kernel_time")
-"""The names of the time of a kernel; the first that a file has is the objective."""
+"""The names of a kernel's time; the first one in a file is the objective."""
 
 _GFLOPS = "gflop/s"
 _FLOP_SPREAD = 0.01
@@ -27,7 +27,7 @@ class Results:
     GFLOP/s that agree on it.
 
     Raises:
-        RecordError: no such objective, or one that is not above 0.
+        RecordError: there is no such objective, or a value is not above 0.
     """
 
     def __init__(self, table: ResultsTable, source: str, objective: str | None) -> None:
@@ -64,7 +64,7 @@ class Results:
 
     def _costs(self, value: Any, unit: Any, runtimes: Sequence[Any]) -> tuple[float, ...]:
         found, repeats = _costs_in(value), _costs_in(runtimes)
-        # Repeats that the value is not the middle of are of something else: of an earlier run, or in another unit.
+        # Repeats whose median differs from the value belong to something else: an earlier run, or another unit.
         if self.is_time and repeats and (not found or min(repeats) <= statistics.fmean(found) <= max(repeats)):
             found = repeats
         if self.is_rate:
@@ -75,7 +75,7 @@ class Results:
 
     def _flop(self) -> float:
         if not self.is_time:
-            return 1.0 if self.objective.lower() == _GFLOPS else 0.0  # seconds per operation, then
+            return 1.0 if self.objective.lower() == _GFLOPS else 0.0  # the cost is then seconds per operation
         found = [flop for entry in self.table.entries for flop in self._flop_of(entry)]
         middle = statistics.median(found) if found else 0.0
         return middle if all(abs(flop - middle) <= _FLOP_SPREAD * middle for flop in found) else 0.0
@@ -96,13 +96,13 @@ class Results:
             warnings.warn(message, RecordWarning, stacklevel=5)
 
     def _check_positive(self) -> None:
-        """Refuse other quantities that are not above 0. A time of 0 was not measured."""
+        """Refuse other quantities that are not above 0; a time of 0 means "not measured"."""
         values = [self._measured(entry)[0] for entry in self.table.entries if failure_of(entry.state) is None]
         bad = [value for value in values if (found := number(value)) is not None and found <= 0]
         if bad and not self.is_time:
             raise RecordError(
                 f"{self.source!r}: {self.objective!r} is not above 0 in {len(bad)} of {len(values)} "
-                f"configurations ({bad[0]!r} in the first); what is minimised has to be, as seconds are"
+                f"configurations ({bad[0]!r} in the first); the minimised quantity must be above 0, as seconds are"
             )
 
 
@@ -133,7 +133,7 @@ def _costs_in(value: Any) -> list[float]:
 
 
 def _failure_in(value: Any) -> FailureKind | None:
-    """Return the failure that a value is: a word, or the sentinel."""
+    """Return the failure that a value means: a word, or the sentinel."""
     found = number(value)
     if found is not None:
         return FailureKind.INVALID if SENTINEL <= found < float("inf") else None

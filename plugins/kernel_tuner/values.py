@@ -10,7 +10,7 @@ from typing import Any
 from pegbox.measure import FailureKind
 
 SENTINEL = 1e19
-"""Kernel Tuner writes 1e20 as the time of what did not run; nothing takes so long."""
+"""A time that no kernel reaches: Kernel Tuner writes 1e20 for configurations that did not run."""
 
 _SECONDS = {
     **dict.fromkeys(("s", "sec", "second", "seconds"), 1.0),
@@ -31,7 +31,7 @@ _FINE = frozenset({"", "correct", "ok", "valid", "none"})
 
 
 def number(value: Any) -> float | None:
-    """Read a number or its text; None for anything else, NaN and booleans included."""
+    """Read a number or its text; None for anything else, including NaN and booleans."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -54,12 +54,12 @@ def failure_of(word: Any) -> FailureKind | None:
 
 
 def seconds_in(unit: Any) -> float | None:
-    """Return the seconds of a unit, None if it is not a known unit of time."""
+    """Return the seconds in a unit, None if it is not a known unit of time."""
     return _SECONDS.get(str(unit or "").strip().lower())
 
 
 def plain_column(values: Iterable[Any]) -> list[Any]:
-    """Write the values of one parameter alike: "16" and 16.0 are 16 if all values are numbers."""
+    """Unify the values of one parameter: "16" and 16.0 are 16 if all values are numbers."""
     listed = list(values)
     if all(value is None or isinstance(value, bool) or _finite(value) is not None for value in listed):
         return [value if value is None or isinstance(value, bool) else _finite(value) for value in listed]

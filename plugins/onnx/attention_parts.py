@@ -1,4 +1,4 @@
-"""The operator `Attention` in the form that passes know: the products around a softmax."""
+"""The operator `Attention` in the form that passes recognize: the products around a softmax."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def attention_parts(
 
     Args:
         given: the inputs by their places.
-        graph: takes the constants.
+        graph: the graph to which constants are added.
 
     Returns:
-        No nodes for an operator that is computed whole: one with earlier keys or with lengths, whose scores are capped
-        or returned, of short floats, or with a mask of fewer keys.
+        No nodes for an operator that is computed as a whole: with earlier keys or lengths, with capped or returned
+            scores, of short floats, or with a mask of fewer keys.
     """
     heads = _heads(proto, given, attributes)
     if heads is None:
@@ -49,7 +49,7 @@ def attention_parts(
     if biases:
         scores = parts.add("Add", scores, parts.add("Add", *biases) if len(biases) > 1 else biases[0])
     weights = parts.add("Softmax", scores, axis=-1)
-    if mask is not None or not seen.any(axis=1).all():  # a query that sees no key has zeros
+    if mask is not None or not seen.any(axis=1).all():  # a query without visible keys has zeros
         weights = parts.add("Where", parts.add("IsNaN", weights), parts.array(np.zeros((), dtype)), weights)
     attended = parts.add("MatMul", weights, parts.heads(proto.input[2], v, kv_heads, n_heads))
     if len(q.shape) == 3:
@@ -60,7 +60,7 @@ def attention_parts(
 
 
 def _heads(proto: onnx.NodeProto, given: Mapping[int, Value], attributes: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return the numbers of heads of the queries and of the keys; None where the operator is computed whole."""
+    """Return the numbers of heads of the queries and of the keys; None if the operator is computed as a whole."""
     q, k, v, mask = (given.get(place) for place in range(4))
     if q is None or k is None or v is None or max(given) > 3 or any(proto.output[1:]) or attributes.get("softcap"):
         return None
@@ -77,7 +77,7 @@ def _heads(proto: onnx.NodeProto, given: Mapping[int, Value], attributes: Mappin
 
 
 def _seen(n_q: int, n_k: int, attributes: Mapping[str, Any]) -> NDArray[np.bool_]:
-    """Decide for each query and each key whether the query sees it, without the mask."""
+    """Compute, for each query and each key, whether the query sees it, ignoring the mask."""
     ahead = np.arange(n_k) - np.arange(n_q)[:, None]
     left, right = (attributes.get(f"{side}_window_size", -1) for side in ("left", "right"))
     tests = [ahead <= 0] if attributes.get("is_causal") else []
@@ -90,7 +90,7 @@ class _Parts(NodeParts):
     """The nodes of an attention."""
 
     def heads(self, name: str, x: Value, own: int, wanted: int) -> str:
-        """Bring an array into the order [batch, heads, rows, elements], each head as often as queries want it."""
+        """Bring an array into the order [batch, heads, rows, elements], each head repeated for its queries."""
         batch, rows = x.shape[0], x.shape[-2]
         lead = [batch, own] if len(x.shape) == 4 else [batch, rows, own]
         rest = [rows, x.shape[-1]] if len(x.shape) == 4 else [x.shape[-1] // own]

@@ -19,7 +19,7 @@ _DTYPES = {"value_int": "int64", "value_ints": "int64", "value_float": "float32"
 
 
 def attributes_of(proto: onnx.NodeProto, weights: Weights) -> dict[str, Any]:
-    """Return the attributes of a node by name; those that are graphs are left out."""
+    """Return the attributes of a node by name, without graphs."""
     return {each.name: _value(each, weights) for each in proto.attribute if not (each.HasField("g") or each.graphs)}
 
 
@@ -54,11 +54,11 @@ def constant_array(attributes: Mapping[str, Any]) -> Array:
 
 @cache
 def input_names(kind: str, opset: int) -> tuple[str, ...]:
-    """Return the names that ONNX gives the inputs of an operator."""
+    """Return ONNX's names for the inputs of an operator."""
     return tuple(each.name for each in onnx.defs.get_schema(kind, opset).inputs)
 
 
 @cache
 def since(kind: str, opset: int) -> int:
-    """Return the version in which an operator got the meaning that it has in a version."""
+    """Return the version that introduced an operator's meaning in a given version."""
     return int(onnx.defs.get_schema(kind, opset).since_version)

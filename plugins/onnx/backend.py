@@ -29,10 +29,10 @@ def compiled(graph: Graph) -> Program:
 
 
 class PreparedModel(BackendRep):
-    """A model to be run; it is compiled once for each set of shapes, and of values that decide shapes.
+    """A prepared model; it is compiled once for each set of shapes, and of values that decide shapes.
 
     Args:
-        build: makes a function of arrays out of a graph.
+        build: a function that turns a graph into a function of arrays.
     """
 
     def __init__(self, model: onnx.ModelProto, build: Callable[[Graph], Program] = compiled) -> None:
@@ -42,11 +42,11 @@ class PreparedModel(BackendRep):
         self._inputs = [each.name for each in model.graph.input if each.name not in given]
         self._deciding: set[str] = set()
         self._programs: dict[object, tuple[Graph, Program]] = {}
-        with contextlib.suppress(DataDependent, OpenShapes):  # the arrays of a call may decide
+        with contextlib.suppress(DataDependent, OpenShapes):  # a call's arrays may decide shapes
             self._keep((), read_model(model))
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Compute the outputs from the inputs: arrays in their order, or by their names.
+        """Compute the outputs from the inputs: arrays in order, or by name.
 
         Raises:
             GraphError: the model cannot be read with these inputs; nothing was compiled.
@@ -91,7 +91,7 @@ class PreparedModel(BackendRep):
 
 
 class PegboxBackend(Backend):
-    """The backend, as `onnx.backend.test.BackendTest` takes it."""
+    """The backend for `onnx.backend.test.BackendTest`."""
 
     build = staticmethod(compiled)
 

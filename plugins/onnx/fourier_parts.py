@@ -21,7 +21,7 @@ _LARGEST = 1 << 26
 """The bytes of the largest matrix."""
 
 _CACHED, _ROWS = 1 << 20, 8
-"""The bytes of a matrix that caches hold, and the fewest rows for which a larger one pays."""
+"""The bytes of a matrix that caches hold, and the smallest number of rows for which a larger one pays."""
 
 
 def dft_parts(
@@ -31,12 +31,12 @@ def dft_parts(
 
     Args:
         given: the inputs by their places.
-        graph: takes the constants.
+        graph: the graph to which constants are added.
 
     Returns:
-        No nodes for a transform that is computed whole: of short floats, with sizes that are not constants, without an
-        axis where versions of the operator differ, or with a matrix that is larger than it is worth; nor for one that
-        cannot be computed.
+        No nodes for a transform that is computed as a whole: of short floats, with sizes that are not constants,
+            without an axis if versions of the operator differ, or with too large a matrix; nor for one that cannot be
+            computed.
     """
     x, numbers = given[0], _numbers(given, (1, 2), graph)
     if numbers is None or len(x.shape) < 2:
@@ -95,14 +95,14 @@ def stft_parts(
 
 
 def _numbers(given: Mapping[int, Value], places: Sequence[int], graph: GraphBuilder) -> dict[int, int] | None:
-    """Return the numbers that inputs hold, by their places; None if one is not a constant."""
+    """Return the numbers in inputs, by their places; None if one is not a constant."""
     arrays = {place: graph.array_of(given[place]) for place in places if place in given}
     numbers = {place: int(array.item()) for place, array in arrays.items() if array is not None and array.size == 1}
     return numbers if len(numbers) == len(arrays) else None
 
 
 def _is_worth(x: Value, rows: int, inputs: int, outputs: int) -> bool:
-    """Decide if a product is faster than sums whose factors are looked up."""
+    """Decide if a product is faster than sums with factors from a table."""
     size = inputs * outputs * np.dtype(x.dtype).itemsize if x.dtype in _DTYPES else math.inf
     return size <= (_LARGEST if rows >= _ROWS else _CACHED)
 

@@ -1,4 +1,4 @@
-"""Calls of functions replaced by their nodes: a model's own functions, and operators that ONNX defines by others."""
+"""Inlining of functions: a model's own, and operators that ONNX defines by others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def inline_functions(model: ModelProto, own: Collection[str], name: str) -> Mode
     Args:
         model: a model with the types of its values.
         own: the operators that stay.
-        name: the model's, for errors.
+        name: the model's name, for errors.
 
     Raises:
         GraphError: the package onnx cannot replace one.
@@ -42,7 +42,7 @@ def inline_functions(model: ModelProto, own: Collection[str], name: str) -> Mode
             model = inliner.inline_local_functions(model)
             fill_defaults(model)
             model = infer(model)
-    except Exception as error:  # of onnx's own classes, RuntimeError and others
+    except Exception as error:  # onnx raises its own classes, RuntimeError and others
         raise GraphError(
             f"{name}: the package onnx cannot write functions as operators ({', '.join(kinds) or 'its own'}): "
             f"{first_line(error)}; export the model with operators in their place"
@@ -51,9 +51,10 @@ def inline_functions(model: ModelProto, own: Collection[str], name: str) -> Mode
 
 
 def fill_defaults(model: ModelProto) -> None:
-    """Give operators that are functions of others the attributes that they leave to their defaults.
+    """Write out the default attributes of operators that are functions of others.
 
-    Neither the shape inference nor the inliner of the package onnx knows them within functions, nor those of STFT.
+    Within functions, neither the shape inference nor the inliner of the package onnx knows these defaults, nor those of
+    STFT.
     """
     for node in model.graph.node:
         if _is_function(node, model) or node.op_type == "STFT":
@@ -75,12 +76,12 @@ def _is_function(node: NodeProto, model: ModelProto) -> bool:
 
 
 def _make_call(node: NodeProto, name: str, types: Mapping[str, TypeProto], model: ModelProto) -> None:
-    """Add the function that an operator is to the model's own, and let the node call it."""
+    """Add an operator's function to the model's own, and let the node call it."""
     schema = _schema(node, model)
     function = FunctionProto()
     function.ParseFromString(_body(schema, node, types, opset_of(model)))
     function.domain, function.name = _DOMAIN, name
-    del function.opset_import[:]  # of the version in which it was written; a later function is there where that matters
+    del function.opset_import[:]  # the body's version; ONNX has a later function wherever a newer version matters
     function.opset_import.extend(model.opset_import)
     node.domain, node.op_type = _DOMAIN, name
     model.functions.append(function)

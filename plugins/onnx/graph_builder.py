@@ -1,4 +1,4 @@
-"""`GraphBuilder`: a graph to which nodes are added in their order, and in which constants are folded on demand."""
+"""`GraphBuilder`: a graph to which nodes are added in order, with constant folding on demand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GraphBuilder:
         self._foldable: set[Value] = set()
 
     def add_value(self, name: str, shape: Sequence[int], dtype: str) -> Value:
-        """Add a value; one without elements is known. An empty name is one that nothing can read."""
+        """Add a value; one without elements is known. A value with an empty name cannot be read."""
         value = Value(name, tuple(shape), dtype)
         if name:
             self.values[name] = value
@@ -47,7 +47,7 @@ class GraphBuilder:
         self._inputs.append(self.add_value(name, shape, dtype))
 
     def add_constant(self, name: str, array: Array) -> None:
-        """Add an array. Raises GraphError where the type of its elements is not supported."""
+        """Add an array. Raises GraphError if the type of its elements is not supported."""
         dtype = str(array.dtype)
         if dtype not in _ELEMENTS:
             raise GraphError(f"elements of {dtype} are not supported")
@@ -61,7 +61,7 @@ class GraphBuilder:
             self._foldable.update(node.outputs)
 
     def array_of(self, value: Value) -> Array | None:
-        """Return the array of a value that depends on constants alone; None for others."""
+        """Return the array of a value that depends only on constants; None for others."""
         if value not in self._constants and value in self._foldable:
             for node in self._makers_of([value]):
                 arrays = run_node(node, [self._constants[each] for each in node.inputs])
@@ -81,7 +81,7 @@ class GraphBuilder:
         return Graph(name, tuple(self._inputs), tuple(outputs), nodes, constants)
 
     def _makers_of(self, values: Iterable[Value]) -> Iterator[Node]:
-        """List the nodes that make values out of inputs and constants, in their order."""
+        """List the nodes that make values from inputs and constants, in order."""
         wanted, places = list(values), set()
         while wanted:
             value = wanted.pop()

@@ -1,4 +1,4 @@
-"""The types of a model's values, as the package onnx infers them."""
+"""The types of a model's values, inferred by the package onnx."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """Add the types of all values to a model.
 
     Args:
-        strict: raise an error of the package onnx where types contradict each other.
+        strict: raise an error of the package onnx if types contradict each other.
     """
     return onnx.shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict, data_prop=True)
 

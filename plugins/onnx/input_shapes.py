@@ -1,4 +1,4 @@
-"""The shapes of a model's inputs, with a number for each dimension that the file leaves open."""
+"""The shapes of a model's inputs, with a number for each open dimension of the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Shapes: TypeAlias = Mapping[str, int | Sequence[int]]
 
 
 class OpenShapes(GraphError):
-    """A model whose file leaves shapes open that were not given."""
+    """A model's file leaves shapes open that were not given."""
 
 
 def fix_shapes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes) -> list[tuple[int, ...]]:
@@ -36,7 +36,7 @@ def fix_shapes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes) -> list[tu
             members = check_list(f"shapes[{name!r}]", value, "its extents", error=GraphError)
             whole[name] = [_extent(f"shapes[{name!r}]", member) for member in members]
         elif name in symbols:
-            one = value[0] if isinstance(value, tuple) and len(value) == 1 else value  # as --shape batch=2 gives it
+            one = value[0] if isinstance(value, tuple) and len(value) == 1 else value  # the form of --shape batch=2
             extents[name] = _extent(f"shapes[{name!r}]", one)
         elif name in names:
             raise GraphError(f"shapes[{name!r}]={value!r} is not a shape; give the extents of the input as a tuple")

@@ -1,4 +1,4 @@
-"""Files of ONNX models: the message in one, checked as far as it can be without its meaning."""
+"""Files of ONNX models: their messages, with the checks that do not need the meaning."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from google.protobuf.message import DecodeError
 from pegbox.checks import check_path
 from pegbox.errors import GraphError
 
-_LARGEST = 2**31 - 1  # of a protobuf message, in bytes
+_LARGEST = 2**31 - 1  # the largest protobuf message in bytes
 
 _NAMES_OF_EXPORTERS = ("", "main_graph", "torch_jit", "torch-jit-export")
-"""The names that PyTorch's exporters give to every graph; functions of two libraries would have the same name."""
+"""PyTorch's names for every graph, with which functions of two libraries would have the same name."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ModelFile:
     Attributes:
         proto: the message.
         name: the name in errors.
-        folder: the folder of its weights; None where the model was not read from a file.
+        folder: the folder of its weights; None if the model was not read from a file.
         stem: the name of the file without its ending.
     """
 
@@ -93,7 +93,7 @@ def _has_readable_names(model: onnx.ModelProto) -> bool:
     pending: list[Any] = [model]
     while pending:
         message = pending.pop()
-        if isinstance(message, onnx.TensorProto):  # not its elements, which would be copied
+        if isinstance(message, onnx.TensorProto):  # except its elements, which would be copied
             pending += message.external_data
             if not isinstance(message.name, str):
                 return False

@@ -1,4 +1,4 @@
-"""`NodeParts`: the nodes that an operator is written as."""
+"""`NodeParts`: the nodes that replace an operator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pegbox.plugins.onnx.graph_builder import GraphBuilder
 
 
 class NodeParts:
-    """The nodes that take the place of one, whose output they are named after."""
+    """The nodes that replace one, named after its output."""
 
     def __init__(self, name: str, graph: GraphBuilder) -> None:
         self.nodes: list[onnx.NodeProto] = []

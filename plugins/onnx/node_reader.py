@@ -1,4 +1,4 @@
-"""`NodeReader`: reads the nodes of an ONNX model into a graph, one after the other."""
+"""`NodeReader`: a reader of an ONNX model's nodes into a graph, one after the other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from pegbox.plugins.onnx.weights import Weights
 Array = NDArray[Any]
 
 _SHOWN = 64
-OLDEST_OPSET = 7  # before it, operators were broadcast by attributes
+OLDEST_OPSET = 7  # before it, attributes controlled the broadcasting of operators
 _OLD = "convert the model: onnx.version_converter.convert_version(model, 17)"
 _MISFIT = "its inputs or attributes do not fit the operator: correct the node, or export the model again"
 _CONTROL_FLOW = {
@@ -51,7 +51,7 @@ _CONTROL_FLOW = {
 _PARTS = {
     "Attention": attention_parts, "DFT": dft_parts, "STFT": stft_parts, **dict.fromkeys(GATES, recurrent_parts),
 }  # fmt: skip
-"""The functions that list the nodes of operators which are written as several."""
+"""The functions that list the nodes of operators written as several."""
 
 
 class _Unknown(Exception):
@@ -59,12 +59,12 @@ class _Unknown(Exception):
 
 
 class _Lost(Exception):
-    """A node reads what a refused one would make."""
+    """A node reads a result of a refused one."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Application:
-    """An operator applied to tensors: what equal nodes have in common.
+    """An operator applied to tensors, shared by equal nodes.
 
     Attributes:
         made: its outputs; those whose values are known are arrays.
@@ -88,7 +88,7 @@ class NodeReader:
 
     Args:
         opset: the version of the operators.
-        inferred: the types of values, as the package onnx infers them.
+        inferred: the types of values inferred by the package onnx.
     """
 
     def __init__(self, graph: GraphBuilder, opset: int, inferred: Mapping[str, Inferred], weights: Weights) -> None:
@@ -113,12 +113,12 @@ class NodeReader:
                 self._refuse_unknown(proto, error.args[0])
             except OperatorRefused as error:
                 self.refusals.append(Refusal(described(proto), error.reason, error.remedy))
-            except Exception as error:  # from an operator that a damaged file applies to what it cannot take
+            except Exception as error:  # a damaged file may apply an operator to unsuitable values
                 self.refusals.append(Refusal(described(proto), explained(error), _MISFIT))
             self._skip(proto)
 
     def _refuse_unknown(self, proto: onnx.NodeProto, value: Value) -> None:
-        if inputs := self.graph.inputs_of(value):  # else a node that was refused makes it
+        if inputs := self.graph.inputs_of(value):  # otherwise a refused node would make it
             origin = f", which depends on the inputs {', '.join(inputs)}" if (value.name,) != inputs else ""
             reason = (
                 f"the values of {value.name!r}{origin}, decide a shape"
@@ -130,14 +130,14 @@ class NodeReader:
             )
 
     def _skip(self, proto: onnx.NodeProto) -> None:
-        """Add the outputs of a node that was not read, where their types are known, so that others can be read."""
+        """Add the outputs of a skipped node, if their types are known, so that others can be read."""
         for name in filter(None, proto.output):
             type_ = self._inferred.get(name)
             if type_ is not None and type_.shape is not None and type_.elements in DTYPES:
                 self.graph.add_value(name, type_.shape, DTYPES[type_.elements])
 
     def _read(self, proto: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
-        """Read a node; return the nodes that take its place."""
+        """Read a node; return the nodes that replace it."""
         own = is_own(proto.domain)
         if own and proto.op_type in _CONTROL_FLOW:
             return self._branch(proto)
@@ -179,7 +179,7 @@ class NodeReader:
         return [*graph.node, *(onnx.helper.make_node("Identity", [a.name], [b]) for a, b in names if b)]
 
     def _is_empty(self, proto: onnx.NodeProto, operator: Operator, given: Mapping[int, Value]) -> bool:
-        """Make the outputs of a node that computes nothing, because its outputs or its inputs have no elements."""
+        """Make the outputs of a node without work, because its outputs or its inputs have no elements."""
         names = [name for name in proto.output if name]
         types = [self._inferred.get(name, Inferred()) for name in names]
         if all(0 in (each.shape or ()) for each in types):
@@ -195,7 +195,7 @@ class NodeReader:
         return True
 
     def _apply(self, proto: onnx.NodeProto, operator: Operator, given: Mapping[int, Value]) -> None:
-        """Add a node that is an operator."""
+        """Add a node with an operator."""
         constants = {p: self._deciding(v) for p, v in given.items() if p in operator.constants or 0 in v.shape}
         read = {place: value for place, value in given.items() if place not in constants}
         known = {place: self.graph.array_of(value) for place, value in read.items() if place in operator.known}
@@ -227,7 +227,7 @@ class NodeReader:
         return array
 
     def _check(self, name: str, shape: Sequence[int], dtype: str) -> None:
-        """Compare a type with the one that the package onnx infers."""
+        """Compare a type with the one inferred by the package onnx."""
         inferred = self._inferred.get(name, Inferred())
         wanted = DTYPES.get(inferred.elements, dtype), tuple(shape) if inferred.shape is None else inferred.shape
         if wanted != (dtype, tuple(shape)):
@@ -235,7 +235,7 @@ class NodeReader:
 
 
 def _key(proto: onnx.NodeProto, given: Mapping[int, Value], constants: Mapping[int, Array]) -> Hashable:
-    """Return a key that nodes share which apply an operator to values of the same types, with the same constants."""
+    """Return a key shared by nodes that apply an operator to values of the same types, with the same constants."""
     attributes = tuple(each.SerializeToString(deterministic=True) for each in proto.attribute)
     types = tuple((place, value.shape, value.dtype) for place, value in given.items())
     values = tuple((place, _bits(array)) for place, array in constants.items())
@@ -273,13 +273,13 @@ def _tensors(meaning: Meaning, node: OperatorNode, places: Sequence[int], *tenso
 
 
 def _places_read(made: Sequence[te.Tensor | Array], tensors: Mapping[int, te.Tensor]) -> set[int]:
-    """Return the places of the tensors that outputs are computed from."""
+    """Return the places of the tensors that the outputs depend on."""
     read = {each.op for each in placeholders([each for each in made if isinstance(each, te.Tensor)])}
     return {place for place, tensor in tensors.items() if tensor.op in read}
 
 
 def _shown(node: OperatorNode, given: Mapping[int, Value]) -> dict[str, object]:
-    """Return the constants that decide shapes, and None for each input that is left out before others, by name."""
+    """Return the constants that decide shapes, and None for each omitted input before others, by name."""
     names = input_names(node.kind, node.opset)
     shown: dict[str, object] = {}
     for place in range(max(given, default=-1) + 1):
@@ -287,15 +287,15 @@ def _shown(node: OperatorNode, given: Mapping[int, Value]) -> dict[str, object]:
         if place in node.constants:
             shown[name] = _text(node.constants[place])
         elif place not in given:
-            shown[name] = None  # else "Clip" with a lower bound would look as one with an upper bound
+            shown[name] = None  # otherwise "Clip" with a lower bound would look like one with an upper bound
     return shown
 
 
 def _text(array: Array) -> object:
-    """Return a small array as numbers, and another as a text that equal arrays alone have in common."""
+    """Return a small array as numbers, and a large one as text that only equal arrays share."""
     return array.tolist() if array.size <= _SHOWN else f"{array.dtype}{list(array.shape)} {_bits(array)[:16]}"
 
 
 def _bits(array: Array) -> str:
-    """Return a digest that equal arrays alone have in common; their types may differ."""
+    """Return a digest that only equal arrays share, possibly of different types."""
     return hashlib.sha256(array.tobytes()).hexdigest()

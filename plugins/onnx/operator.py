@@ -22,7 +22,7 @@ class OperatorNode:
     Attributes:
         name, kind, opset: the node's name, its operator, and the version of the operators.
         attributes: its attributes by name.
-        constants: the arrays of those inputs whose values decide shapes.
+        constants: the arrays of the inputs whose values decide shapes.
         outputs: the number of outputs.
     """
 
@@ -38,22 +38,22 @@ class OperatorNode:
         return self.attributes.get(name, default)
 
     def numbers(self, place: int, name: str = "", default: Any = None) -> Any:
-        """Return the integers of a constant input, or of the attribute that it was in older versions."""
+        """Return the integers of a constant input, which was an attribute in older versions."""
         if place in self.constants:
             return np.atleast_1d(self.constants[place]).tolist()
         return self.get(name, default)
 
     def scalar(self, place: int, name: str = "", default: Any = None) -> Any:
-        """Return the number of a constant input, or of the attribute that it was in older versions."""
+        """Return the number of a constant input, which was an attribute in older versions."""
         found = self.numbers(place, name)
         return default if found is None else found if not isinstance(found, list) else found[0]
 
     def refuse(self, reason: str, remedy: str = "change the node, or cut the model there") -> OperatorRefused:
-        """Make the error of a node that cannot be computed."""
+        """Make the error for a node that cannot be computed."""
         return OperatorRefused(f"{self.kind} {self.name!r}", reason, remedy)
 
     def require_shape(self, name: str, found: Sequence[int], wanted: Sequence[int]) -> None:
-        """Raise OperatorRefused if an input has another shape than the node's other inputs and attributes ask for."""
+        """Raise OperatorRefused if an input's shape does not fit the node's other inputs and attributes."""
         if tuple(found) != tuple(wanted):
             reason = (
                 f"its {name} has the shape {list(found)}, but its other inputs and attributes ask for {list(wanted)}"
@@ -62,7 +62,7 @@ class OperatorNode:
 
 
 class OperatorRefused(GraphError):
-    """A node that cannot be computed, with the reason and the remedy."""
+    """A node cannot be computed, with the reason and the remedy."""
 
     def __init__(self, node: str, reason: str, remedy: str = "") -> None:
         super().__init__(f"{node}: {reason}" + (f"; {remedy}" if remedy else ""))
@@ -78,9 +78,9 @@ class Operator:
         meaning: a function of a node and of its tensors, None for those that are missing. It returns one or several
             tensors, or arrays if the values of an output are known.
         constants: the places of inputs whose values must be known when a model is read.
-        known: the places of inputs that are among the node's constants too if their values are known; a meaning that
-            does not read them then need not be given their tensors.
-        empty: whether the meaning takes inputs without elements from the node's constants.
+        known: the places of inputs that are also among the node's constants if their values are known; a meaning that
+            does not read their tensors then need not get them.
+        empty: True if the meaning takes inputs without elements from the node's constants.
     """
 
     meaning: Meaning

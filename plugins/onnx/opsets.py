@@ -1,4 +1,4 @@
-"""The operators that ONNX has in the versions that a model names, and the nodes that ask for others."""
+"""The operators of ONNX in the versions that a model names, and the nodes with unknown ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UPDATE = "update the package: pip install -U onnx"
 
 
 def version_faults(model: onnx.ModelProto) -> list[Refusal]:
-    """List the versions that a model names and the installed package onnx does not know."""
+    """List a model's versions that the installed package onnx does not know."""
     latest = onnx.defs.onnx_opset_version()
     faults = []
     if model.ir_version > onnx.IR_VERSION:
@@ -32,9 +32,9 @@ def version_faults(model: onnx.ModelProto) -> list[Refusal]:
 
 
 def unknown_operators(model: onnx.ModelProto) -> list[Refusal]:
-    """List the nodes, those in graphs of nodes and in functions included, whose operators ONNX does not have.
+    """List the nodes with operators that ONNX lacks, including nodes in subgraphs and functions.
 
-    Operators of another domain whose version the model names are not among them.
+    Operators of another domain whose version the model names are left out.
     """
     functions = {(each.domain, each.name) for each in model.functions}
     faults = list(_unknown(model.graph.node, _versions(model.opset_import), functions))

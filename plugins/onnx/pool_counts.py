@@ -1,4 +1,4 @@
-"""The numbers of windows of pooling, which the package onnx infers too high in versions of operators before 22."""
+"""The numbers of pooling windows, which the package onnx overestimates in versions of operators before 22."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pegbox.plugins.onnx.model_file import is_own, opset_of
 
 _POOLS = "AveragePool", "LpPool", "MaxPool"
 _CORRECT = 22
-"""The version from which on a last window that would begin behind the input is not inferred."""
+"""The version from which a last window that would begin after the input is no longer inferred."""
 
 
 def round_counts_down(model: onnx.ModelProto) -> None:
-    """Replace `ceil_mode` by equivalent borders where the last window of an axis would begin behind the input.
+    """Replace `ceil_mode` by equivalent borders if the last window of an axis would begin after the input.
 
-    AveragePool keeps those that it counts as `counted_pads`, an attribute that files cannot have.
+    AveragePool keeps the borders that it counts in `counted_pads`, an attribute that files cannot have.
     """
     if opset_of(model) >= _CORRECT:
         return
@@ -34,11 +34,11 @@ def round_counts_down(model: onnx.ModelProto) -> None:
         del node.attribute[:]
         named = {"pads": pads, "counted_pads": given.get("pads") or [0] * len(pads)}
         node.attribute.extend([*kept, *itertools.starmap(onnx.helper.make_attribute, named.items())])
-        shapes = _shapes(model)  # those of the values that depend on it
+        shapes = _shapes(model)  # the shapes of values that depend on it
 
 
 def _equivalent_pads(given: dict[str, Any], extents: Sequence[int]) -> list[int] | None:
-    """Return the borders that give the same windows rounded down; None if none begins behind the input."""
+    """Return the borders that give the same windows rounded down; None if none begins after the input."""
     rank = len(extents)
     pads = list(given.get("pads") or [0] * (2 * rank))
     strides, dilations = (given.get(name) or [1] * rank for name in ("strides", "dilations"))

@@ -34,8 +34,10 @@ from pegbox.plugins.onnx.weights import Weights, is_suspicious, type_name
 Array = NDArray[Any]
 
 MOST_ELEMENTS = 1 << 32
-"""The most elements of an input. The package onnx looks at each extent that an input of one axis might hold, for hours
-where a damaged file has some 10^12 of them."""
+"""The largest number of elements of an input.
+
+The package onnx visits each extent that an input of one axis might hold, for hours if a damaged file has 10^12 of them.
+"""
 
 
 def read_model(
@@ -50,14 +52,14 @@ def read_model(
     mapped into memory. A `RuntimeWarning` names weights with NaN.
 
     Args:
-        source: a file, or what the package onnx has read.
+        source: a file, or a model read by the package onnx.
         shapes: the shapes of inputs, `{"x": (1, 3, 224, 224)}`, or the extents of dimensions, `{"batch": 1}`, that
             the file leaves open.
-        values: inputs whose values are known now; the graph does not have them as inputs.
+        values: the known values of inputs, which the graph then lacks.
 
     Raises:
-        GraphError: the file is damaged, or a shape is not known.
-        RefusedModel: nodes or weights are not supported; the error has all of them.
+        GraphError: the file is damaged, or a shape is unknown.
+        RefusedModel: nodes or weights are not supported; the error lists all of them.
         DataDependent: the values of inputs decide shapes, and nothing else is refused.
     """
     model = open_model(source)

@@ -1,4 +1,4 @@
-"""Recurrent layers as one product of all inputs and the steps, whose weights are laid out in the order of their use."""
+"""Recurrent layers as one product of all inputs, followed by the steps, with weights in the order of their use."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def recurrent_parts(
 
     Args:
         given: the inputs by their places.
-        graph: takes the constants.
+        graph: the graph to which constants are added.
 
     Returns:
-        No nodes for a layer that is computed whole: one whose weights are not constants, or do not fit, or of short
-        floats, and for the steps of a layer themselves.
+        No nodes for a layer that is computed as a whole: with weights that are not constant or do not fit, of short
+            floats, or the steps of a layer themselves.
     """
     arrays = _weights(given, graph)
     if PREPARED in attributes or arrays is None or not _fit(proto.op_type, given[0], arrays, attributes):
@@ -53,7 +53,7 @@ def recurrent_parts(
 
 
 def panels(r: Array, gates: int) -> Array:
-    """Lay recurrent weights [directions, gates * hidden, hidden] out as [directions, panels, hidden, PANEL].
+    """Rearrange recurrent weights [directions, gates * hidden, hidden] as [directions, panels, hidden, PANEL].
 
     The columns of each gate begin a panel, whose unused columns are zeros.
     """
@@ -63,14 +63,14 @@ def panels(r: Array, gates: int) -> Array:
 
 
 def _weights(given: Mapping[int, Value], graph: GraphBuilder) -> tuple[Array, Array, Array | None] | None:
-    """Return W, R and the biases; None where one is not constant."""
+    """Return W, R and the biases; None if one is not constant."""
     found = [graph.array_of(given[place]) if place in given else None for place in (1, 2, 3)]
     w, r, b = found
     return None if w is None or r is None or (b is None and 3 in given) else (w, r, b)
 
 
 def _fit(kind: str, x: Value, arrays: Sequence[Array | None], attributes: Mapping[str, Any]) -> bool:
-    """Decide if the types and shapes are those of the operator: others are refused where it is computed whole."""
+    """Decide if the types and shapes fit the operator; others are refused where it is computed as a whole."""
     w, r, b = arrays
     if w is None or r is None or w.ndim != 3 or r.ndim != 3 or len(x.shape) != 3:
         return False

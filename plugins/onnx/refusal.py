@@ -31,7 +31,7 @@ class Refusal:
 
 
 class RefusedModel(GraphError):
-    """A model that cannot be read; `refusals` has every reason, the message the first ten."""
+    """A model cannot be read; `refusals` has every reason, the message the first ten."""
 
     def __init__(self, model: str, refusals: Sequence[Refusal]) -> None:
         super().__init__(_message(model, refusals))
@@ -39,7 +39,7 @@ class RefusedModel(GraphError):
 
 
 class DataDependent(RefusedModel):
-    """A model that could be read if the values of some inputs were known, because they decide shapes."""
+    """A model cannot be read without the values of some inputs, because they decide shapes."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ class DataDependent(RefusedModel):
 
 
 def refused(model: str, refusals: Sequence[Refusal]) -> RefusedModel:
-    """Make the error of a model that cannot be read."""
+    """Make the error for a model that cannot be read."""
     kind = DataDependent if all(each.inputs for each in refusals) else RefusedModel
     return kind(model, refusals)
 

@@ -1,4 +1,4 @@
-"""The model without its weights: what the package onnx checks, infers shapes of, and inlines functions in."""
+"""The model without its weights, for the checks, shape inference and inlining of the package onnx."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pegbox.plugins.onnx.pool_counts import round_counts_down
 Array = NDArray[Any]
 
 _SMALL = 64
-"""The size of weights that shape inference may need to see, such as shapes."""
+"""The largest size of weights that shape inference may need, such as shapes."""
 
 
 def make_skeleton(
@@ -27,7 +27,7 @@ def make_skeleton(
     inputs: Mapping[str, tuple[int, tuple[int, ...]]],
     weights: Mapping[str, Array],
 ) -> onnx.ModelProto:
-    """Make a model of the nodes, in which large weights are inputs."""
+    """Make a model of the nodes with large weights as inputs."""
     made = onnx.ModelProto(ir_version=max(model.proto.ir_version, 4), producer_name="pegbox")
     made.opset_import.extend(model.proto.opset_import)
     made.functions.extend(model.proto.functions)
@@ -53,14 +53,14 @@ def checked(skeleton: onnx.ModelProto, name: str) -> onnx.ModelProto:
         GraphError: it breaks a rule of ONNX, or types contradict each other.
     """
     outputs = [each.type.tensor_type for each in skeleton.graph.output]
-    for each in outputs:  # the checker wants a shape; files may do without
+    for each in outputs:  # the checker needs a shape, which files may omit
         each.shape.SetInParent()
     try:
         onnx.checker.check_model(skeleton)
         fill_defaults(skeleton)
-        for each in outputs:  # the file may have been written for inputs of other shapes
+        for each in outputs:  # the file may come from inputs with other shapes
             each.ClearField("shape")
         round_counts_down(skeleton)
         return infer(skeleton, strict=True)
-    except Exception as error:  # of onnx's own classes, RuntimeError and others
+    except Exception as error:  # onnx raises its own classes, RuntimeError and others
         raise GraphError(f"{name} breaks a rule of ONNX: {first_line(error)}; export it again") from error

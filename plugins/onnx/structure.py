@@ -13,7 +13,7 @@ _DAMAGED = "the file is damaged, or a part of a larger model; export it again"
 
 
 def described(node: onnx.NodeProto) -> str:
-    """Return the operator and the name of a node, for messages; one without a name is called by its first output."""
+    """Return the operator and the name of a node, for messages; its first output replaces a missing name."""
     name = node.name or next(filter(None, node.output), "")
     return f"{node.op_type} {name!r}"
 
@@ -27,7 +27,7 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def names_read(node: onnx.NodeProto) -> list[str]:
-    """List the names that a node reads, those read within its graphs included."""
+    """List the names that a node reads, including those read within its graphs."""
     names = [name for name in node.input if name]
     for graph in subgraphs(node):
         own = {each.name for each in (*graph.input, *graph.initializer)}
@@ -40,13 +40,12 @@ def names_read(node: onnx.NodeProto) -> list[str]:
 def needed_nodes(
     nodes: Sequence[onnx.NodeProto], given: set[str], outputs: Sequence[str]
 ) -> tuple[list[onnx.NodeProto], list[Refusal]]:
-    """Return the nodes that the outputs depend on, each behind those whose values it reads.
+    """Return the nodes that the outputs depend on, each after those whose values it reads.
 
     Args:
         given: the names of inputs and weights.
 
-    Returns:
-        the nodes, in the order of the file if that is one in which they can run; and the faults of their order.
+    Returns: The nodes, in the order of the file if they can run in it; and the faults of their order.
     """
     makers: dict[str, int] = {}
     faults = []

@@ -1,4 +1,4 @@
-"""The arrays of a model's file, and of the files beside it, which are mapped into memory."""
+"""The arrays of a model's file, and of the files next to it, which are mapped into memory."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Array = NDArray[Any]
 
 _AGAIN = "the model is damaged, export it again"
 _CHUNK = 1 << 20
-"""The number of elements that are looked through at once for NaN."""
+"""The number of elements to search at once for NaN."""
 
 
 class Weights:
     """A reader of tensors.
 
     Args:
-        folder: the folder of the model's file; None where there is none.
+        folder: the folder of the model's file, or None.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -37,7 +37,7 @@ class Weights:
         """Return the elements of a tensor; those in another file are mapped, not copied.
 
         Raises:
-            GraphError: the elements are missing, or are not where they may be.
+            GraphError: the elements are missing, or at a forbidden place.
         """
         if tensor.data_location == TensorProto.EXTERNAL:
             return self._mapped(tensor)
@@ -70,7 +70,7 @@ class Weights:
                 "the file was cut short, copy it again"
             )
         found = data[offset : offset + size]
-        if found.ctypes.data % dtype.itemsize:  # kernels and NumPy want whole elements at their own alignment
+        if found.ctypes.data % dtype.itemsize:  # kernels and NumPy need aligned elements
             found = found.copy()
         return found.view(dtype).reshape(tuple(tensor.dims))
 

@@ -1,4 +1,4 @@
-"""`Counters`: the candidates that a cluster's worker has measured, by the process that searched."""
+"""`Counters`: the numbers of candidates that a cluster's worker has measured, by searching process."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 _LATEST = 3
 
 EARLIER = "earlier ones"
-"""The name under which all but the latest processes are counted."""
+"""The name that counts all processes but the latest."""
 
 
 class Counters:
-    """Counts for the latest three processes that searched, the most recent last; several threads may add."""
+    """Counts for the latest three searching processes, the most recent last; several threads may add."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The runner "dask": measures candidates on the machines of a Dask cluster, one at a time on each."""
+"""The runner "dask", which measures candidates on the machines of a Dask cluster, one at a time on each."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _RESUME = ", then go on with --resume (resume=True): the records have all that w
 
 
 class DaskRunner(Runner):
-    """Runs candidates on the workers of a Dask cluster that have the resource "pegbox", each on one at a time.
+    """A runner of candidates on the workers of a Dask cluster with the resource "pegbox", one at a time on each.
 
     Args:
-        bench, timing, cores, max_memory: as of every runner. The cores are those of each worker's machine, and the
-            memory is no more than that machine's share.
-        scheduler: its address, such as "tcp://host:8786", or a `distributed.Client`; without, a cluster of one worker
-            on this machine is started.
-        host: a part of the name of the machines to measure on, or of their processor's.
-        target: the target, or its text, whose processor the machines must have, or whose code they run.
-        patience: seconds to wait for a worker when there is none any more; for the first one no more than 10.
+        bench, timing, cores, max_memory: as for every runner. The cores are those of each worker's machine, and the
+            memory is at most that machine's share.
+        scheduler: the scheduler's address, such as "tcp://host:8786", or a `distributed.Client`; without it, a cluster
+            with one worker on this machine is started.
+        host: a part of the name of the machines to measure on, or of their processor's name.
+        target: the target, or its text; the machines must have its processor, or run its code.
+        patience: seconds to wait for a worker when none is left; for the first one, at most 10.
         builds: "cluster" to compile there, too, when this machine's cores are busy, or "here".
 
     Raises `MeasureError` if no scheduler answers, no worker can measure, or machines or versions differ.
@@ -91,7 +91,7 @@ class DaskRunner(Runner):
             owned.callback(self._tasks.close)
             self._timed = Where({RESOURCE: 1, measuring_resource(self._kind, host): 1}, patience)
             self._built_by = build_resource(self._kind)
-            # On a worker of one thread, a candidate that can be timed goes before a program to be compiled.
+            # On a worker with one thread, a candidate to time precedes a program to compile.
             self._compiled = Where({self._built_by: 1}, patience=0.0, priority=-1)
             self._dashboard = dashboard_of(client)
             _compare(client, self._tasks.workers(self._timed))
@@ -99,7 +99,7 @@ class DaskRunner(Runner):
 
     @staticmethod
     def run_pool(payload: bytes, *, scheduler: Any = None, patience: float = 60.0) -> RunPool:
-        """Open a pool that makes runs of a comparison on the cluster (`compare(jobs="dask:scheduler=...")`)."""
+        """Open a pool that makes a comparison's runs on the cluster (`compare(jobs="dask:scheduler=...")`)."""
         if scheduler is None:
             raise ArgumentError(
                 "jobs='dask': name the cluster, as in 'dask:scheduler=tcp://host:8786'; processes of this "
@@ -121,7 +121,7 @@ class DaskRunner(Runner):
 
     @property
     def compares(self) -> bool:
-        """True if times there mean something. See `Runner`."""
+        """True if times on the machines are meaningful. See `Runner`."""
         return not self._kind.emulated
 
     @property
@@ -131,7 +131,7 @@ class DaskRunner(Runner):
 
     @property
     def builders(self) -> int:
-        """The number of programs that the cluster compiles besides those that it times. See `Runner`."""
+        """The number of programs that the cluster compiles in addition to those that it times. See `Runner`."""
         if not self._builds:
             return 0
         workers = [worker["resources"] for worker in self._tasks.workers(self._compiled).values()]
@@ -142,7 +142,7 @@ class DaskRunner(Runner):
 
     @property
     def lowers(self) -> bool:
-        """True unless this machine alone measures: its builders wait for timings, lowering here does not."""
+        """True unless only this machine measures: its builders wait for timings, but lowering here does not."""
         return not self._measures_here or self.machines > 1
 
     def build(self, job: Program | Lowering, *, timeout: float) -> CompiledProgram | Lowered | Failed | None:
@@ -159,13 +159,15 @@ class DaskRunner(Runner):
         if built is None:
             return GIVEN_UP
         if isinstance(built, Failed):
-            return None if built.kind == FailureKind.CRASH else built  # so many workers died: not the program's fault
+            return (
+                None if built.kind == FailureKind.CRASH else built
+            )  # several workers died, which is not the program's fault
         if isinstance(job, Program) and isinstance(built, CompiledProgram):
             return built._replace(target=job.target)
         return built
 
     def building_here(self, given_up: Callable[[], bool]) -> contextlib.AbstractContextManager[None]:
-        """Waits while a worker on this machine times. See `Runner`."""
+        """Wait while a worker on this machine times. See `Runner`."""
         return building(given_up, timeout=self._timeout) if self._measures_here else contextlib.nullcontext()
 
     @property
@@ -185,7 +187,7 @@ class DaskRunner(Runner):
         return found
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
-        """Time candidates in turns, all of them on the same machine; when workers keep ending with them, each alone."""
+        """Time candidates in turns, all on the same machine; if workers keep ending with them, time each alone."""
         found: list[Result] | Failed | None = self._tasks.ask(self._timed, "rerun", list(programs))
         if isinstance(found, Failed):
             return [self.run(program) for program in programs]
@@ -204,16 +206,16 @@ class DaskRunner(Runner):
         return None if isinstance(found, Failed) else found
 
     def interrupt(self) -> None:
-        """Take back what is queued and give up what is measured."""
+        """Withdraw queued candidates and give up those being measured."""
         self._tasks.give_up()
 
     def close(self) -> None:
-        """Leave the cluster as it was; one that was started here ends."""
+        """Leave the cluster unchanged; end one that was started here."""
         self._owned.close()
 
 
 _compared: set[tuple[str, frozenset[str]]] = set()
-"""The schedulers and workers that this process has compared: a search of a model opens a runner for each round."""
+"""The schedulers and workers that this process has compared, as a search of a model opens a runner for each round."""
 
 
 def _compare(client: Client, workers: Collection[str]) -> None:

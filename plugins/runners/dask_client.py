@@ -1,4 +1,4 @@
-"""A client of a Dask scheduler: one that was given, one of an address, or one of a cluster on this machine."""
+"""A client of a Dask scheduler: a given one, one for an address, or one for a cluster on this machine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS = 10.0
 _JOIN_SECONDS = 10.0
 _LEAST_SECONDS = 0.01
-"""The shortest wait: with zero seconds, Dask waits for ever."""
+"""The shortest wait in seconds: with zero, Dask waits forever."""
 
 START = "dask worker {address} --nthreads 1 --resources pegbox=1"
-"""The command that starts a worker that measures."""
+"""The command that starts a measuring worker."""
 
 
 def address_of(client: Client) -> str:
@@ -33,17 +33,17 @@ def address_of(client: Client) -> str:
 def dashboard_of(client: Client) -> str:
     """Return the address of the page that shows the cluster at work; empty if there is none, as without bokeh."""
 
-    def serves(dask_scheduler: Any) -> bool:  # it travels as code: a scheduler needs no pegbox
+    def serves(dask_scheduler: Any) -> bool:  # sent as code, since a scheduler needs no pegbox
         return bool(dask_scheduler.http_application.applications)
 
-    with contextlib.suppress(Exception):  # nothing needs the page
+    with contextlib.suppress(Exception):  # the page is optional
         if client.run_on_scheduler(serves):
             return str(client.dashboard_link or "")
     return ""
 
 
 def await_worker(client: Client, *, patience: float, start: str) -> None:
-    """Wait for a first worker, no longer than `patience`. Raises `MeasureError`, which says how to `start` one."""
+    """Wait for a first worker, no longer than `patience`. Raises `MeasureError` with the command to `start` one."""
     from distributed import TimeoutError
 
     try:
@@ -53,7 +53,8 @@ def await_worker(client: Client, *, patience: float, start: str) -> None:
 
 
 def check_versions(versions: Mapping[str, str]) -> None:
-    """Check that all have this process's version of distributed, whose parts understand no other; the keys name them.
+    """Check that all have this process's version of distributed, since versions do not understand each other; the keys
+    name the processes.
 
     Raises `MeasureError` with a list of the others.
     """
@@ -67,7 +68,7 @@ def check_versions(versions: Mapping[str, str]) -> None:
 
 
 def connected(scheduler: Any) -> contextlib.AbstractContextManager[Client]:
-    """Return a client of the scheduler, which leaving the context closes; one that was given stays open.
+    """Yield a client of the scheduler, and close it at the end; a given one stays open.
 
     Raises `MeasureError` if distributed is missing, or no scheduler answers.
     """
@@ -105,7 +106,7 @@ def _remote_client(address: str) -> Iterator[Client]:
     with _quiet(), contextlib.ExitStack() as stack:
         start = "start one with 'dask scheduler', and give the address that it prints"
         try:
-            # A client that is made in vain takes long to end. In a notebook, this thread has a loop that runs.
+            # A client without a scheduler is slow to end. In a notebook, this thread has a running loop.
             with ThreadPoolExecutor(1) as thread:
                 kind, there = thread.submit(asyncio.run, _identity(address)).result()
             if kind == "Scheduler":
@@ -113,11 +114,11 @@ def _remote_client(address: str) -> Iterator[Client]:
                 client = stack.enter_context(Client(address, timeout=_CONNECT_SECONDS, set_as_default=False))
         except MeasureError:
             raise
-        except Exception as error:  # of the network, of TLS, or of reading another protocol
+        except Exception as error:  # errors of the network, of TLS, or of another protocol
             why = str(error) or type(error).__name__
             if isinstance(error, asyncio.TimeoutError):
                 why = f"a program listens there, but did not reply within {_CONNECT_SECONDS:g} s"
-            elif isinstance(error, MemoryError):  # the first bytes of another protocol, read as a length
+            elif isinstance(error, MemoryError):  # another protocol's first bytes, read as a length
                 why = "another program listens on that port"
             elif address.startswith("tls:"):
                 start = (
@@ -140,7 +141,7 @@ async def _identity(address: str) -> tuple[str, str]:
     from distributed.security import Security
 
     async def ask() -> tuple[str, str]:
-        resolve_address(address)  # a name that means nothing would be tried again and again
+        resolve_address(address)  # an unknown name would be tried again and again
         comm = await connect(address, timeout=_CONNECT_SECONDS, **Security().get_connection_args("client"))
         try:
             kind: str = (await send_recv(comm, op="identity"))["type"]

@@ -1,6 +1,6 @@
-"""A Dask cluster of one worker on this machine, which starts and ends with its client.
+"""A Dask cluster with one worker on this machine, which starts and ends with its client.
 
-The worker is `dask worker`, in a process of its own, not of `multiprocessing`: that would run the user's script again.
+The worker is `dask worker` in its own process, not one of `multiprocessing`, which would run the user's script again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from distributed import Client, LocalCluster, TimeoutError
 
 from pegbox.errors import MeasureError
 
-# The path is set before anything is imported, which would look in the working folder first.
+# Set the path before any import, which would look in the working folder first.
 _BOOT = (
     "import sys; end = sys.argv.index('--'); sys.path[:] = sys.argv[end + 1:]; del sys.argv[end:]; "
     "from distributed.cli.dask_worker import main; main()"
@@ -39,7 +39,7 @@ def local_client() -> Iterator[Client]:
     with (
         LocalCluster(
             n_workers=0,
-            dashboard_address="127.0.0.1:0",  # else it tries a port that others have, and warns
+            dashboard_address="127.0.0.1:0",  # otherwise it tries a port in use, and warns
             scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
         ) as cluster,

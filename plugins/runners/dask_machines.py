@@ -1,4 +1,4 @@
-"""The machines of a Dask cluster: which there are, and how far they differ."""
+"""The machines of a Dask cluster, and their differences."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 _SPEED_SECONDS = 30.0
 
 APART = 0.03
-"""The share by which machines may differ on the fixed kernel before a search warns."""
+"""The share by which machines' speeds on the fixed kernel may differ before a search warns."""
 
 
 def find_machines(client: Client, *, patience: float = math.inf) -> list[ClusterMachine]:
-    """Describe the machines of all workers, those that don't measure too; wait at most 10 seconds for a first one, or
-    `patience` if that is less.
+    """Describe the machines of all workers, including those that don't measure; wait at most 10 seconds for a first
+    one, or `patience` if that is less.
 
     Raises `MeasureError` if there is no worker, none that measures, or one without pegbox.
     """
@@ -48,9 +48,9 @@ def find_machines(client: Client, *, patience: float = math.inf) -> list[Cluster
 
 
 def check_memory(client: Client, nbytes: int) -> None:
-    """Check that each worker's memory limit holds the inputs and outputs, of `nbytes`, and the message they come in.
+    """Check that each worker's memory limit suffices for the inputs and outputs, of `nbytes`, and their message.
 
-    Raises `MeasureError` if some don't; Dask would end these workers without a reason.
+    Raises `MeasureError` if some don't; Dask would end these workers without giving a reason.
     """
     workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
     small = {a: limit for a, worker in workers.items() if 0 < (limit := worker.get("memory_limit") or 0) < 2 * nbytes}
@@ -71,9 +71,9 @@ def trials_of(client: Client) -> dict[str, Mapping[str, int]]:
 
 
 def speeds(client: Client, workers: Collection[str]) -> dict[str, float]:
-    """Measure GFLOP/s of a core on a fixed kernel on all these workers at once, by address; 0 if not known.
+    """Measure GFLOP/s of a core on a fixed kernel on all these workers at once, by address; 0 if unknown.
 
-    A single worker is not asked: there is nothing to compare it with.
+    A single worker is not measured, as there is nothing to compare it with.
     """
     from pegbox.plugins.runners.dask_worker import speed
 
@@ -84,6 +84,6 @@ def speeds(client: Client, workers: Collection[str]) -> dict[str, float]:
     for address, future in asked.items():
         try:
             rates[address] = future.result(timeout=_SPEED_SECONDS)
-        except Exception:  # it has gone, or measures for another search: the others are compared
+        except Exception:  # it is gone, or measures for another search: compare the others
             rates[address] = 0.0
     return rates

@@ -1,7 +1,7 @@
-"""The pool that makes runs of a comparison on a Dask cluster: as many on each worker as it has threads.
+"""The pool that makes a comparison's runs on a Dask cluster: on each worker, as many as it has threads.
 
-A run needs nothing of its machine but a core, so that workers without the resource "pegbox" make runs, too. On each
-worker they are made in processes (`pegbox.comparison.LocalPool`): a tuner that crashes takes no worker with it.
+A run needs only a core of its machine, so that workers without the resource "pegbox" make runs, too. On each worker,
+runs have their own processes (`pegbox.comparison.LocalPool`), so that a tuner's crash does not end the worker.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from distributed import Client
 
 START = "dask worker {address} --nthreads 1"
-"""The command that starts a worker that makes runs, one at a time."""
+"""The command that starts a worker for runs, one at a time."""
 
 _MOST_RUNS = 10_000
 
 _PACKAGES = ("pegbox", "numpy", "scipy", "xgboost")
-"""The packages that proposals of tuners depend on."""
+"""The packages on which tuners' proposals depend."""
 
 
 class ComparisonState(WorkerState):
@@ -61,12 +61,12 @@ class ComparisonState(WorkerState):
 
 
 class DaskPool:
-    """Makes runs on all workers of a cluster; see `pegbox.comparison.RunPool`.
+    """A pool that makes runs on all workers of a cluster; see `pegbox.comparison.RunPool`.
 
     Args:
         payload: the comparison; it goes to each worker once.
         scheduler: its address, or a `distributed.Client`, which stays open.
-        patience: seconds to wait for a worker when there is none any more; for the first one no more than 10.
+        patience: seconds to wait for a worker when none is left; for the first one, at most 10.
 
     Raises `MeasureError` if no scheduler answers, there is no worker, or versions differ.
     """
@@ -88,7 +88,10 @@ class DaskPool:
 
     @property
     def jobs(self) -> int:
-        """The threads of all workers. Raises `MeasureError` if the scheduler is gone, or no worker comes for long."""
+        """The number of threads of all workers.
+
+        Raises `MeasureError` if the scheduler is gone, or no worker appears for long.
+        """
         self._tasks.check_client()
         now, workers = time.monotonic(), self._tasks.workers(self._where).values()
         if workers:
@@ -103,7 +106,7 @@ class DaskPool:
         return self._threads.submit(self._run, spec)
 
     def close(self) -> None:
-        """Leave the cluster as it was."""
+        """Leave the cluster unchanged."""
         self._owned.close()
 
     def _run(self, spec: RunSpec) -> bytes:
@@ -114,7 +117,7 @@ class DaskPool:
 
 
 def versions() -> dict[str, str]:
-    """List the versions that must be equal here and there."""
+    """List the versions that must be equal in both places."""
     return {"Python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
 
 

@@ -25,24 +25,30 @@ _POLL_SECONDS = 1.0
 _LOOK_SECONDS = 0.01
 _BRIEF_SECONDS = 5.0
 _ANSWER_SECONDS = 5.0
-"""The seconds for the scheduler to describe the cluster: one that hangs must not stop this machine's own work."""
+"""The seconds for the scheduler to describe the cluster: if it hangs, this machine's own work must continue."""
 
 _LEASE_SECONDS = 30.0
-"""The seconds for the scheduler to take a first task. A busy one needs some; one that hangs must not block the
-search."""
+"""The seconds for the scheduler to take a first task.
+
+A busy one needs some, but a hanging one must not block the search.
+"""
 
 _ATTEMPTS = 2
-"""The number of times that Dask is asked for a task. It gives up when four workers have died with it, but they may have
-been killed."""
+"""The number of times to submit a task to Dask.
+
+It gives up when four workers have died with it, but they may have been killed.
+"""
 
 _UNPLACED = 3
-"""The number of looks that find a task on no worker, though there are some, until it is submitted again. Dask does not
-look again when a worker gets a resource after it has joined."""
+"""The number of looks that find a task on none of the existing workers until it is submitted again.
+
+Dask does not look again when a worker gets a resource after it has joined.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Where:
-    """The workers that may run a task: those that have all of `resources`. While there is none, it waits `patience`
+    """The workers that may run a task: those with all of `resources`. While there is none, the task waits `patience`
     seconds; if several tasks wait on a worker, those of higher `priority` go first.
     """
 
@@ -51,16 +57,16 @@ class Where:
     priority: int = 0
 
     def admits(self, worker: Mapping[str, Any]) -> bool:
-        """Decide if a worker, as the scheduler describes it, has the resources."""
+        """Decide if a worker has the resources, by the scheduler's description."""
         return all(worker["resources"].get(name, 0) >= amount for name, amount in self.resources.items())
 
 
 class Tasks:
-    """The tasks of one search or comparison, which call methods of a `WorkerState` that all workers get.
+    """The tasks of one search or comparison, which call methods of a `WorkerState` on the workers.
 
     Args:
         start: the command that starts a worker, for messages.
-        resume: the way to go on when the cluster is there again.
+        resume: the way to continue when the cluster is available again.
 
     Raises `MeasureError` if the scheduler does not answer, or a worker cannot take the state.
     """
@@ -74,7 +80,7 @@ class Tasks:
         self._seen: tuple[float, Mapping[str, Any], Mapping[str, Any]] = (-math.inf, {}, {})
         self._unfit: set[str] = set()
         self._last_unfit: UnfitWorker | None = None
-        # No worker has the resource. A result would keep Dask from retiring the worker that has it.
+        # No worker has this resource, because Dask would not retire a worker that holds a result.
         self._lease: Future = client.submit(_never, key=state.name, pure=False, resources={state.name: 1})
         try:
             self._await_lease()
@@ -90,7 +96,7 @@ class Tasks:
             ) from error
 
     def _await_lease(self) -> None:
-        """Wait until the scheduler knows the lease. A worker that looks for it before would leave at once.
+        """Wait until the scheduler knows the lease. A worker that looks for it earlier would leave at once.
 
         Raises `MeasureError` if that takes longer than `_LEASE_SECONDS`.
         """
@@ -109,11 +115,11 @@ class Tasks:
             ) from None
 
     def workers(self, where: Where) -> Mapping[str, Any]:
-        """Describe the workers that may run such tasks, by address, as of less than a second ago."""
+        """Describe the workers that may run such tasks, by address, at most a second out of date."""
         return {address: worker for address, worker in self._look()[0].items() if where.admits(worker)}
 
     def pending(self, where: Where) -> int:
-        """Count such tasks on their way."""
+        """Count such tasks in progress."""
         return list(self._running.values()).count(where)
 
     def ask(self, where: Where, method: str, *arguments: object) -> Any:
@@ -124,7 +130,7 @@ class Tasks:
         """
         turn = self._turn
         for attempt in range(_ATTEMPTS):
-            # A task that waited on a worker with a candidate that ends workers is a suspect, too, until it runs alone.
+            # A task that waited on a worker whose candidate ended it is a suspect, too, until it runs alone.
             with self._suspects if attempt else contextlib.nullcontext():
                 try:
                     return self._answer(where, turn, method, arguments)
@@ -137,17 +143,17 @@ class Tasks:
         return Failed(FailureKind.CRASH, f"several workers ended while they had the candidate: {died}")
 
     def give_up(self) -> None:
-        """Take back the tasks that are queued, and end those that run."""
+        """Withdraw the queued tasks, and end the running ones."""
         with self._lock:
             self._turn += 1
             futures = list(self._running)
-        with contextlib.suppress(Exception):  # a cluster that is gone runs nothing
+        with contextlib.suppress(Exception):  # a cluster that is gone runs no tasks
             if futures and self._client.status == "running":
                 briefly(lambda: self._client.cancel(futures))
                 briefly(lambda: self._client.run(give_up, self._name, self._turn, on_error="ignore"))
 
     def close(self) -> None:
-        """Give up for good, and take the state from the workers; harmless when done twice."""
+        """Give up for good, and remove the state from the workers; harmless when done twice."""
         with self._lock:
             closed, self._closed = self._closed, True
         if closed:
@@ -184,7 +190,7 @@ class Tasks:
             finally:
                 with self._lock:
                     del self._running[future]
-                future.release()  # else Dask would measure it again when the worker that has the result dies
+                future.release()  # otherwise Dask would measure it again if the worker with the result died
 
     def _submit(self, where: Where, turn: int, method: str, arguments: tuple[object, ...]) -> Future:
         options = {"pure": False, "resources": dict(where.resources), "priority": where.priority}
@@ -194,9 +200,10 @@ class Tasks:
             raise self._gone(error) from error
 
     def _gathered(self, future: Future) -> concurrent.futures.Future[Any]:
-        """Return the result once it is there.
+        """Return the result once it is available.
 
-        `future.result(timeout)` is not for several threads: when it is over for one, Dask takes the others' results.
+        `future.result(timeout)` does not suit several threads: if it times out for one, Dask discards the others'
+        results.
         """
 
         async def gather() -> Any:
@@ -212,7 +219,10 @@ class Tasks:
             return answer.result()
         except (MeasureError, KilledWorker):
             raise
-        except (CancelledError, concurrent.futures.CancelledError) as error:  # its text asks to run everything again
+        except (
+            CancelledError,
+            concurrent.futures.CancelledError,
+        ) as error:  # its text advises running everything again
             raise self._gone() from error
         except Exception as error:
             raise MeasureError(f"a worker of the cluster cannot do its job: {type(error).__name__}: {error}") from error
@@ -224,12 +234,12 @@ class Tasks:
         """
         self.check_client()
         workers = self.workers(where) if self._client.status == "running" else {}
-        if not workers and self._last_unfit is not None:  # other tasks wait for the worker that was the last one
+        if not workers and self._last_unfit is not None:  # other tasks wait for the last worker
             raise self._last_unfit
         return workers
 
     def _set_aside(self, where: Where, error: UnfitWorker) -> None:
-        """Go on without a worker that has given up its resource. Raises its error if no other worker is left."""
+        """Continue without a worker that has given up its resource. Raises its error if no other worker is left."""
         with self._looking:
             known = error.address in self._unfit
             self._unfit.add(error.address)
@@ -275,7 +285,7 @@ class Tasks:
             asked, workers, tasks = self._seen
             if time.monotonic() - asked > _POLL_SECONDS:
                 workers, tasks = {}, {}
-                # The threads that wait notice a cluster that is gone or hangs.
+                # The waiting threads notice a cluster that is gone or hangs.
                 with contextlib.suppress(Exception):
                     scheduler, limit = self._client.scheduler, _ANSWER_SECONDS
                     tasks = self._client.sync(scheduler.processing, workers=None, callback_timeout=limit)
@@ -285,7 +295,7 @@ class Tasks:
 
 
 def briefly(call: Callable[[], object]) -> None:
-    """Make a call to all workers, but wait neither for one that hangs, nor fail if the cluster is gone."""
+    """Call all workers, without waiting for one that hangs, or failing if the cluster is gone."""
 
     def suppressed() -> None:
         with contextlib.suppress(Exception):
@@ -297,4 +307,4 @@ def briefly(call: Callable[[], object]) -> None:
 
 
 def _never() -> None:
-    """Do nothing: a task that is known as long as its client is there."""
+    """Do nothing: the task of a lease, which the scheduler knows as long as its client exists."""

@@ -43,7 +43,7 @@ LEASE = 15.0
 """The seconds between two looks for the client."""
 
 IDLE = 60.0
-"""The seconds without work after which a worker's processes end; the next job starts others."""
+"""The seconds without work after which a worker's processes end; the next job starts new ones."""
 
 _LEAVE_SECONDS = 10.0
 
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 class UnfitWorker(MeasureError):
-    """An error of a worker that can measure nothing, on a full disk for example; its tasks go to others."""
+    """A worker cannot measure, for example on a full disk; its tasks go to others."""
 
     def __init__(self, message: str, address: str = "") -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ class UnfitWorker(MeasureError):
 
 
 def perform(name: str, turn: int, method: str, *arguments: object) -> Any:
-    """Call a method of the state `name` on this worker: the task of everything that a client asks for."""
+    """Call a method of the state `name` on this worker, the task behind every request of a client."""
     state = get_worker().plugins.get(name)
     if state is None:
         raise MeasureError(f"{platform.node()} was closed and takes no part in this search")
@@ -70,7 +70,7 @@ def perform(name: str, turn: int, method: str, *arguments: object) -> Any:
 
 
 def give_up(name: str, turn: int, dask_worker: Worker) -> None:
-    """Give up the jobs before `turn` on a worker. It is not a task, so it waits for none."""
+    """Give up the jobs before `turn` on a worker, at once, because this is not a task."""
     if (state := dask_worker.plugins.get(name)) is not None:
         state.give_up(turn)
 
@@ -86,7 +86,7 @@ def measured(dask_worker: Worker) -> Mapping[str, int]:
 
 
 def speed() -> float:
-    """Time a fixed kernel of multiply-adds on this machine: GFLOP/s of a core, 0 if not known. This is a task, too."""
+    """Time a fixed kernel of multiply-adds on this machine: GFLOP/s of a core, 0 if unknown. This is a task, too."""
     bench = Bench((), (), (), Tolerance(rtol=0.0, atol=0.0))
     folder = get_worker().local_directory
     with (
@@ -98,7 +98,7 @@ def speed() -> float:
 
 
 def measuring_resource(kind: Kind, chosen: str | None) -> str:
-    """Name the resource of the workers of one kind among those that `chosen` names: candidates run on no others."""
+    """Name the resource of the workers of one kind among those that `chosen` names; only they run candidates."""
     return _resource(RESOURCE, kind, chosen)
 
 
@@ -113,28 +113,28 @@ def _resource(prefix: str, *parts: object) -> str:
 
 @dataclasses.dataclass(eq=False, repr=False)
 class WorkerState(WorkerPlugin):  # type: ignore[misc]
-    """The state of one client's jobs on a worker; Dask gives it to every worker, also to those that join later.
+    """The state of one client's jobs on a worker; Dask sends it to every worker, also to those that join later.
 
-    It asks the scheduler for its client and leaves all workers when that is gone. `name` is the plugin's, and the key
-    of a task that the client waits for: Dask forgets it with the client.
+    It asks the scheduler about its client and leaves all workers when the client is gone. `name` is the name of the
+    plugin, and the key of a task that Dask forgets together with the client.
     """
 
     name: str
 
     async def setup(self, worker: Worker) -> None:
-        """Called by Dask on the worker."""
+        """Start on the worker; Dask calls this."""
         self._worker, self._since, self._closed = worker, 0, False
         self._watch = asyncio.create_task(self._leave_with_client())
 
     async def teardown(self, worker: Worker) -> None:
-        """Called by Dask if the client removes the plugin, and when the worker ends."""
+        """Clean up; Dask calls this if the client removes the plugin, and when the worker ends."""
         if self._watch is not asyncio.current_task():
             self._watch.cancel()
         self._closed = True
         await asyncio.to_thread(self.close)
 
     def give_up(self, turn: int) -> None:
-        """Give up the jobs that were asked for before `turn`."""
+        """Give up the jobs requested before `turn`."""
         self._since = turn
         self.interrupt()
 
@@ -154,7 +154,7 @@ class WorkerState(WorkerPlugin):  # type: ignore[misc]
             await asyncio.sleep(LEASE)
             with contextlib.suppress(OSError):  # a worker whose scheduler is gone ends
                 state = (await worker.scheduler.get_task_status(keys=[self.name]))[self.name]
-        with contextlib.suppress(OSError, ValueError):  # the plugin of another worker may have been faster
+        with contextlib.suppress(OSError, ValueError):  # another worker's plugin may have been faster
             await worker.scheduler.unregister_worker_plugin(name=self.name)
         if self.name in worker.plugins:
             await worker.plugin_remove(name=self.name)
@@ -165,7 +165,7 @@ class MeasuringState(WorkerState):
     """A search's bench on a worker, a `LocalRunner` from the first candidate on, and builders from the first program.
 
     Workers of the same `kind` that are `chosen` measure; those with the same versions compile, if `builds`. All others
-    keep it without use.
+    keep it unused.
     """
 
     bench: Bench
@@ -177,12 +177,12 @@ class MeasuringState(WorkerState):
     process: str
 
     async def setup(self, worker: Worker) -> None:
-        """See `WorkerState`; also announces the jobs that the worker may get."""
+        """See `WorkerState`; also announce the jobs that the worker may get."""
         self._alone = threading.Lock()
         self._runner: LocalRunner | None = None
         self._builder: Builder | None = None
         self._idle = IdleTimer(IDLE, self._release)
-        self._folder = worker.local_directory  # Dask removes what a killed worker leaves there
+        self._folder = worker.local_directory  # Dask cleans up this folder after a killed worker
         await super().setup(worker)
         machine = await asyncio.to_thread(describe, worker)
         resources: dict[str, int] = {}
@@ -229,7 +229,7 @@ class MeasuringState(WorkerState):
         return self._use(turn, lambda runner: runner.roofline(dtype, nbytes, target))
 
     def interrupt(self) -> None:
-        """End what is measured and compiled."""
+        """End all measurements and compilations."""
         if (runner := self._runner) is not None:
             runner.interrupt()
         if self._builder is not None:
@@ -265,7 +265,7 @@ class MeasuringState(WorkerState):
             ) from error
 
     def _leave(self) -> None:
-        """Give up the resource that this search's tasks need, so that other workers get them."""
+        """Give up the resource for this search's tasks, so that other workers get them."""
         leaving = self._worker.set_resources(**{measuring_resource(self.kind, self.chosen): 0})
         asyncio.run_coroutine_threadsafe(leaving, self._worker.loop.asyncio_loop).result(_LEAVE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""The runner "local": runs candidates on this machine, in a process that they may crash."""
+"""The runner "local", which runs candidates on this machine, in a process that they may crash."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
     from pegbox.compute import NumpyProgram
 
 _JOBS = "pegbox.measure.jobs.run_job"
-# The time of a trial besides the candidate's own calls: loading it, checking the answer.
+# The time of a trial without the candidate's own calls, for loading it and checking the answer.
 _OVERHEAD_SECONDS = 10.0
 _BASELINE_SECONDS = 3.0
 """The seconds that a measurement of the machine may take."""
 
-# What an earlier candidate may be guilty of: it may have damaged the process, or taken what others need.
+# Failures that an earlier candidate may have caused, by damaging the process or exhausting a resource.
 _OTHERS_FAULT = frozenset({FailureKind.CRASH, FailureKind.RUN_ERROR})
 
 
 class LocalRunner(Runner):
-    """Runs candidates in a worker process, pinned to the timing core, with a second worker standing by.
+    """A runner of candidates in a worker process, pinned to the timing core, with a second worker standing by.
 
-    A worker in which a candidate failed (it may have written anywhere, and used up anything) is replaced by the one
-    standing by, so that a bad candidate costs no waiting. A crash, or a failure to load or to run, is tried once more
-    in a fresh worker, if the worker had run other candidates before: one of those may be the culprit.
+    A worker in which a candidate failed (after writing anywhere, or using up any resource) is replaced by the one
+    standing by, so that a bad candidate costs no waiting. After a crash, or a failure to load or to run, the candidate
+    is tried again in a fresh worker, if the worker had run others before, as one of those may be the culprit.
 
     Args:
-        bench, timing, cores, max_memory: as of every runner.
-        folder: where the bench is put on disk; by default, where temporary files are.
+        bench, timing, cores, max_memory: as for every runner.
+        folder: the folder for the bench on disk; by default, that for temporary files.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class LocalRunner(Runner):
         bench.save(self._folder.path)
         self._busy = threading.Lock()
         self._pool = Pool(lambda place: self._start(), 2)
-        self._pool.start(1)  # the other one starts behind the first run, which waits for less then
+        self._pool.start(1)  # the other one starts after the first run, which then waits less
 
     compares = True
 
     def check_target(self, target: Target) -> None:
-        """Raise `MeasureError` where this machine does not run code for the target. See `Runner`."""
+        """Raise `MeasureError` if this machine does not run code for the target. See `Runner`."""
         Kind.own().check_target(target, whose="this machine's")
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
@@ -88,7 +88,7 @@ class LocalRunner(Runner):
             return result
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
-        """Time candidates interleaved; when one of them brings the process down, each has its turns alone instead."""
+        """Time candidates interleaved; if one of them crashes the process, time each alone instead."""
         turn = self._pool.turn
         with self._busy:
             return self._take_turns(list(programs), turn)
@@ -109,7 +109,7 @@ class LocalRunner(Runner):
             return None
 
     def interrupt(self) -> None:
-        """Kill the worker; the run in progress comes back as a crash."""
+        """Kill the worker; the run in progress returns a crash."""
         self._pool.interrupt()
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ class LocalRunner(Runner):
             self._folder.close()
 
     def _ask(self, job: str, *arguments: object) -> Any:
-        """Run a job in the worker and return its result; None if it takes too long or breaks: nothing depends on it."""
+        """Run an optional job in the worker and return its result; None if it takes too long or breaks."""
         turn = self._pool.turn
         with (
             contextlib.suppress(GivenUp, WorkerDied, WorkerTimeout, BrokenReply, JobError),
@@ -150,9 +150,9 @@ class LocalRunner(Runner):
         turn: int,
         best: float = math.inf,
     ) -> tuple[list[Result] | Failed, bool]:
-        """Return the results that a job of a worker gives for candidates, or its failure, and `Worker.fresh`.
+        """Return a worker job's results for candidates, or its failure, and `Worker.fresh`.
 
-        What must be timed in silence waits until the other worker has started. One in which anything failed is
+        Candidates timed in silence wait until the other worker has started. A worker in which anything failed is
         replaced.
         """
         fresh, threads = True, max(program.num_threads for program in programs)

@@ -27,20 +27,21 @@ if TYPE_CHECKING:
     from pegbox.codegen import Target
 
 _FEW = 4
-"""The most features that a message says how to leave out; if more are missing, another processor is the remedy."""
+"""The largest number of missing features to leave out by a message's advice; for more, another processor."""
 
 RESOURCE = "pegbox"
-"""The resource of workers that measure; each has one."""
+"""The resource of measuring workers; each has one."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """The properties that must be equal for costs to compare.
+    """The properties that must be equal for costs to be comparable.
 
     Attributes:
         cpu, llvm_cpu: the processor's name, and LLVM's.
-        features: the processor's; of a machine without llvmlite, which runs programs that others compile, `cpu_flags`.
-        cores: the number of cores that may be used.
+        features: the processor's features; on a machine without llvmlite, which runs programs compiled elsewhere,
+            `cpu_flags`.
+        cores: the number of usable cores.
         pegbox, llvm: versions; `llvm` and `llvm_cpu` are empty without llvmlite.
         openmp: True if there is an OpenMP runtime, which kernels of several threads need.
     """
@@ -70,7 +71,7 @@ class Kind:
 
     @property
     def emulated(self) -> bool:
-        """True if its times are an emulator's, which mean nothing."""
+        """True if it is an emulator, whose times are meaningless."""
         return self.cpu.startswith(EMULATED)
 
     def __str__(self) -> str:
@@ -79,7 +80,7 @@ class Kind:
         return f"{self.name} ({self.llvm_cpu or self.architecture}), pegbox {self.pegbox}, {llvm}{openmp}"
 
     def lacks(self, target: Target) -> list[str]:
-        """List the features that code for the target may use and the processor lacks, as far as they are known here."""
+        """List the known features that code for the target may use and the processor lacks."""
         if target.architecture != self.architecture:
             return [target.architecture]
         if self.llvm:
@@ -130,7 +131,7 @@ class ClusterMachine:
         return cls(address, platform.node(), replace(Kind.own(), openmp=has_openmp()), measures)
 
     def is_named(self, part: str | None) -> bool:
-        """Return True if the machine's name or its processor's has that part; all names have None."""
+        """Decide if the machine's name or its processor's contains the part; None matches all."""
         names = (self.node, self.kind.cpu, self.kind.llvm_cpu, self.kind.architecture)
         return not part or part.lower() in " ".join(names).lower()
 
@@ -142,10 +143,10 @@ def one_kind(
     machines: Iterable[ClusterMachine], *, here: Kind, chosen: str | None = None, target: Target | None = None
 ) -> list[ClusterMachine]:
     """Choose the machines to measure on: those with `chosen` in their name or their processor's that run code for
-    `target`; if some have its processor itself, only these.
+    `target`; if some have exactly its processor, only these.
 
     Raises `MeasureError`, with a list of the machines, if they are of several kinds, if none is left, or if their
-    versions differ from those of this process, which is of the kind `here`.
+    versions differ from those of this process, whose kind is `here`.
     """
     there = list(machines)
     found = [machine for machine in there if machine.is_named(chosen)]

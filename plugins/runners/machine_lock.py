@@ -1,6 +1,6 @@
-"""The lock of a machine, by which its processes keep timings and builds apart.
+"""The lock of a machine, by which its processes separate timings and builds.
 
-All users of the machine share it, so its files are among the temporary files, where each of them can make some.
+All users of the machine share it, so its files are among the temporary files, where everyone may create files.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from pegbox.errors import MeasureError
 from pegbox.workers import GivenUp
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""Flags that follow no link, and do not wait for the other end of a FIFO."""
+"""Flags against following a link, and against waiting for the other end of a FIFO."""
 
 _LOOK_SECONDS = 0.1
-"""The interval between two looks for a wait that was given up."""
+"""The interval in seconds between checks for a wait that was given up."""
 
 _PATIENCE_SECONDS = 300.0
 """The shortest wait for the lock after which it counts as stuck."""
 
 _TURNS = 30
-"""The number of candidates, each of which takes all of its time, that a process waits for before the lock is stuck."""
+"""The number of candidates with full timeouts for which a process waits before the lock counts as stuck."""
 
 _REMEDY = "set TMPDIR=DIR to another folder for all processes that measure on this machine"
 
 
 def alone(given_up: Callable[[], bool] = bool, *, timeout: float = 0.0) -> contextlib.AbstractContextManager[None]:
-    """Run the body while no other process of this machine is in such a body: two would disturb each other's timings.
+    """Run the body while no other process of this machine is in such a body, which would disturb timings.
 
     Args:
-        given_up: a question that ends the wait when it is answered with True.
-        timeout: seconds that one candidate may take; longer ones make the wait longer after which the lock is stuck.
+        given_up: a function that ends the wait by returning True.
+        timeout: the limit of one candidate in seconds, which lengthens the wait after which the lock counts as stuck.
 
     Raises:
         GivenUp: `given_up()` became true before the body could begin.
-        MeasureError: the lock is stuck, or its file is not one that can be locked.
+        MeasureError: the lock is stuck, or its file cannot be locked.
     """
     return _locked(fcntl.LOCK_EX, given_up, timeout)
 
 
 def building(given_up: Callable[[], bool] = bool, *, timeout: float = 0.0) -> contextlib.AbstractContextManager[None]:
-    """Run the body while no process of this machine is in the body of `alone`; others may be in one of these.
+    """Run the body while no process of this machine is in the body of `alone`; several may be in this one.
 
     The arguments and errors are those of `alone`.
     """
@@ -60,7 +60,7 @@ def building(given_up: Callable[[], bool] = bool, *, timeout: float = 0.0) -> co
 
 @contextlib.contextmanager
 def _locked(how: int, given_up: Callable[[], bool], timeout: float) -> Iterator[None]:
-    """Hold the lock in the order of asking: builds that overtake a timing would never let it begin."""
+    """Hold the lock in the order of requests: builds that overtake a timing would never let it begin."""
     patience = max(_PATIENCE_SECONDS, _TURNS * timeout)
     with contextlib.ExitStack() as queue:
         _lock(queue, "measuring-queue", fcntl.LOCK_EX, given_up, patience)
@@ -90,8 +90,8 @@ def _lock(stack: contextlib.ExitStack, name: str, how: int, given_up: Callable[[
 def _wait(descriptor: int, how: int, given_up: Callable[[], bool], patience: float) -> bool:
     """Wait for the lock; return False if it did not come in time. Then, or with `GivenUp`, close the file.
 
-    The wait is on a thread, because nothing else ends it: looks at short intervals would come late for each trial, and
-    disturb the one that is timed.
+    The wait runs on a thread, since it cannot be interrupted otherwise; polling at short intervals would delay each
+    trial, and disturb the one being timed.
     """
     granted: Future[None] = Future()
     threading.Thread(target=_take, args=(descriptor, how, granted), name="pegbox-lock", daemon=True).start()
@@ -100,7 +100,7 @@ def _wait(descriptor: int, how: int, given_up: Callable[[], bool], patience: flo
         with contextlib.suppress(concurrent.futures.TimeoutError):
             granted.result(_LOOK_SECONDS)
             return True
-    if not granted.cancel():  # it came at the last moment
+    if not granted.cancel():  # granted at the last moment
         return True
     if over:
         raise GivenUp

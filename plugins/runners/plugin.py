@@ -1,4 +1,4 @@
-"""The built-in runners, registered as any plugin registers its own."""
+"""The built-in runners, registered like any plugin's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sketches: templates that are derived from a computation by rules (Zheng et al., "Ansor", OSDI 2020)."""
+"""Sketches: templates that rules derive from a computation (Zheng et al., "Ansor", OSDI 2020)."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ __all__ = [
     "sketch_template",
 ]  # fmt: skip
 
-# The plugin's names are wanted of every command; the generator, with all of schedules, of few.
+# Every command needs the plugin's names, but few need the generator with all of schedules.
 __getattr__ = on_demand(__name__)

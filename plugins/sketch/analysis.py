@@ -1,6 +1,6 @@
-"""Analysis of a compute graph for the rules: how operations read their inputs, and the readers of each.
+"""Analysis of a compute graph for the rules: operations' reads of their inputs, and the readers of each.
 
-The questions are those of Ansor (Zheng et al., OSDI 2020, section 4.1) as its system answers them.
+The questions come from Ansor (Zheng et al., OSDI 2020, section 4.1), with the answers of its system.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pegbox.compute import ComputeOp, IterVar, Operation, ScanOp, body_loads, bo
 from pegbox.expr import Binary, Buffer, Call, Const, Expr, Load, Select, Var, children, free_vars, linear
 
 SLOW_OF_ANSOR = frozenset({"exp"})
-"""The intrinsics that Ansor's system does not compute again."""
+"""The intrinsics that Ansor's system does not recompute."""
 
 
 def axis_positions(axes: Sequence[IterVar], load: Load) -> list[int] | None:
     """Return the positions of the axes that index a load, in the order of its indices.
 
-    None where an index is neither a number nor an axis plus a number.
+    None if an index is neither a number nor an axis plus a number.
     """
     positions = []
     for index in load.indices:
@@ -33,7 +33,7 @@ def axis_positions(axes: Sequence[IterVar], load: Load) -> list[int] | None:
 
 
 class Graph:
-    """The operations of a schedule, producers first, with what is asked about them."""
+    """The operations of a schedule, producers first, with the analysis of them."""
 
     def __init__(self, ops: Sequence[ComputeOp], outputs: Sequence[Operation]) -> None:
         self.ops = list(ops)
@@ -42,7 +42,7 @@ class Graph:
 
     @cached_property
     def readers(self) -> dict[int, list[ComputeOp]]:
-        """The operations that read an operation's outputs, in order. A scan and its cells do not count as its own."""
+        """The operations that read an operation's outputs, in order. A scan's own cells do not count."""
         found: dict[int, list[ComputeOp]] = {id(op): [] for op in self.ops}
         for op in self.ops:
             for maker in dict.fromkeys(self._maker.get(id(load.buffer)) for load in loads_of(op)):
@@ -54,7 +54,7 @@ class Graph:
         return any(id(t.buffer) in self._outputs for t in op.outputs)
 
     def consumers(self, op: ComputeOp, inlined: set[int]) -> list[ComputeOp]:
-        """Return the operations that need an operation's values, through those that are inlined."""
+        """Return the operations that need an operation's values, also through inlined ones."""
         found: dict[int, ComputeOp] = {}
         for reader in self.readers[id(op)]:
             through = self.consumers(reader, inlined) if id(reader) in inlined else [reader]
@@ -74,10 +74,10 @@ class Graph:
         return once and (id(reader) not in inlined or self.is_read_once(reader, inlined))
 
     def is_elementwise_match(self, op: ComputeOp, target: ComputeOp, *, by_access: bool = False) -> bool:
-        """Check if each element of `target` needs, through all readers, just the same element of `op`.
+        """Check if each element of `target` needs, through all readers, only the same element of `op`.
 
         Args:
-            by_access: an operation may have several readers; Ansor follows single ones.
+            by_access: allow several readers; Ansor follows only single ones.
         """
         pending, seen = [op], {id(op)}
         for each in pending:
@@ -92,7 +92,7 @@ class Graph:
 
 
 def _reads_own_element(reader: ComputeOp, op: ComputeOp) -> bool:
-    """Check if an operation has the shape of another, of which it reads just the element that it computes."""
+    """Check if an operation has the shape of another one, of which it reads only the same element."""
     if {t.shape for t in (*op.outputs, *reader.outputs)} != {op.outputs[0].shape}:
         return False
     made = {id(t.buffer) for t in op.outputs}
@@ -100,14 +100,14 @@ def _reads_own_element(reader: ComputeOp, op: ComputeOp) -> bool:
     return all(axis_positions(reader.axis, load) == own for load in loads_of(reader) if id(load.buffer) in made)
 
 
-@lru_cache(maxsize=1024)  # sketches have most operations in common
+@lru_cache(maxsize=1024)  # sketches share most operations
 def loads_of(op: ComputeOp) -> tuple[Load, ...]:
     """Return every load of an operation's body."""
     return tuple(body_loads(op.body))
 
 
 def panel_axis(load: Load) -> Expr | None:
-    """Return the axis j of a load such as B[j // 16, k, j % 16]: the axis that is packed, 16 elements at a time."""
+    """Return the packed axis j of a load such as B[j // 16, k, j % 16], 16 elements at a time."""
     match load.indices[-1] if load.indices else None:
         case Binary("floormod", axis, Const(width)):
             for index in load.indices[:-1]:
@@ -119,7 +119,7 @@ def panel_axis(load: Load) -> Expr | None:
 
 @lru_cache(maxsize=1024)
 def instructions(op: ComputeOp) -> int:
-    """About how many instructions one step of an operation is: its arithmetic, its stores, its loads with addresses."""
+    """Estimate the instructions of one step of an operation: its arithmetic, its stores, its loads with addresses."""
     return sum(map(operations, elements(op))) + 2 * len(loads_of(op)) + len(op.outputs)
 
 
@@ -127,15 +127,15 @@ def needs_multi_level_tiling(op: ComputeOp, *, by_access: bool = False) -> bool:
     """Check for reuse of data: inputs that several points of the output share.
 
     Args:
-        by_access: ask of each access by itself: a product of a matrix with itself has reuse, as any product has. Ansor
-            asks of all that is read of a tensor, and sees none there.
+        by_access: check each access by itself, since a product of a matrix with itself has reuse, like any product.
+            Ansor checks all reads of a tensor together, and finds none there.
     """
     shared = sum(map(bool, unused_axes(op, by_access=by_access)))
     return shared >= 2 or (shared >= 1 and bool(op.reduce_axis))
 
 
 def unused_axes(op: ComputeOp, *, by_access: bool) -> list[frozenset[Var]]:
-    """Collect, for each input, the long axes that no index has; on request, for each access with other axes."""
+    """Collect, for each input or each access, the long axes that no index contains."""
     used: dict[Buffer, set[frozenset[Var]]] = {}
     for load in loads_of(op):
         found = frozenset(v for index in load.indices for v in free_vars(index))
@@ -162,10 +162,10 @@ def slides_along_lanes(op: ComputeOp) -> bool:
 
 
 def is_strictly_inlineable(op: ComputeOp, slow: frozenset[str] = SLOW_OF_ANSOR) -> bool:
-    """Check if computing an element again is as cheap as reading it: a plain elementwise step without transposition.
+    """Check if recomputing an element is as cheap as reading it: a plain elementwise step without transposition.
 
     Args:
-        slow: intrinsics that are not.
+        slow: intrinsics that are not cheap.
     """
     if any(_has_branch_or_call(part, slow) for part in body_parts(op.body)):
         return False

@@ -21,17 +21,17 @@ from pegbox.plugins.sketch.tiles import PlaceKnob
 UNROLL = (0, 16, 64, 512)
 ROOT = "root"
 _AROUND = 4
-"""The vectors of a step of a row that goes around the caches."""
+"""The number of vectors in a step of a row that goes around the caches."""
 _LONG, _SHORT = 256, 8
-"""The steps of a part of the output that takes the place of a row, and the fewest of a row of the output itself."""
-_MOST_PLACES = 4  # loops of a consumer that a stage may be computed in
+"""The number of steps of a part of the output that replaces a row, and the smallest number in a row of the output."""
+_MOST_PLACES = 4  # loops of a consumer in which a stage may be computed
 
 
 def annotate(state: State, target: Target, *, packing: bool = True) -> State:
-    """Return the sketch with everything that is said after its loops are there, left to knobs.
+    """Annotate the sketch after its loops exist, with choices left to knobs.
 
     Args:
-        packing: what Ansor lacks, too: copies of operands, and tiles that fit the registers.
+        packing: add copies of operands, and tiles that fit the registers, which Ansor lacks.
     """
     new = state.copy()
     stages = [name for name in new.stages if not new.is_inlined(name)]
@@ -48,7 +48,7 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
         if not loops:
             continue
         tiles = new.tiles.get(name)
-        dot = tiles is not None and tiles.dot  # its tile is written out already
+        dot = tiles is not None and tiles.dot  # its tile is already unrolled
         if new.op(name).reduce_axis and not dot:
             knob = unrolls.get(tiles.like if tiles else "") or new.knob(SketchKnob(f"{name}_unroll", candidates=UNROLL))
             unrolls[name] = knob
@@ -70,7 +70,7 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
 
 
 def _goes_around_caches(state: State, name: str, target: Target) -> bool:
-    """Decide if a stage is an output that no cache holds, of a computation that reduces nothing."""
+    """Decide if a stage is an output larger than the caches, of a computation without reductions."""
     outputs = state.op(name).outputs
     is_alone = state.is_output(name) and len(outputs) == 1 and state.is_root(name) and not state.attached(name)
     return (
@@ -86,9 +86,9 @@ def _goes_around_caches(state: State, name: str, target: Target) -> bool:
 def _around_caches(state: State, name: str, target: Target) -> tuple[list[str], str]:
     """Split the last loop of an output that goes around the caches; return the loops over rows, and that along vectors.
 
-    If everything is read at the output's own indices, parts of the whole output take the place of rows that are short
-    or end within a step, so that few lines are written in part. An index that is used otherwise would have to be
-    divided out of the places in the parts.
+    If everything is read at the output's own indices, parts of the whole output replace rows that are short or end
+    within a step, so that few lines are partly written. Any other use of an index would need divisions of the places in
+    the parts.
     """
     width = _AROUND * lanes_of(target, state.op(name).outputs[0].dtype)
     *outer, row = state.loops(name)
@@ -103,7 +103,7 @@ def _around_caches(state: State, name: str, target: Target) -> tuple[list[str], 
 
 
 def _is_read_in_place(state: State, name: str) -> bool:
-    """Decide if a stage uses its indices only to read tensors of its shape at just these."""
+    """Decide if a stage uses its indices only to read tensors of its shape at these indices."""
     op = state.op(name)
     return all(_is_in_place(part, op.axis, op.outputs[0].shape) for part in body_parts(op.body))
 
@@ -115,13 +115,13 @@ def _is_in_place(expr: Expr, axes: Sequence[Expr], shape: Sequence[int]) -> bool
 
 
 def _keep_short(state: State, name: str, unroll: str, lanes: int) -> None:
-    """Keep the body that is written out of a stage's inner loops below thousands of instructions.
+    """Keep the unrolled body of a stage's inner loops below thousands of instructions.
 
-    An estimate: other stages inside the loops are not counted. Where that keeps them from being written out,
-    a smaller value of the knob makes the same program.
+    This is an estimate: other stages inside the loops are not counted. If it prevents unrolling, a smaller value of the
+    knob makes the same program.
 
     Args:
-        lanes: of a vector.
+        lanes: the lanes of a vector.
     """
     outer = state.loops(name)
     tile = []
@@ -131,7 +131,7 @@ def _keep_short(state: State, name: str, unroll: str, lanes: int) -> None:
         tile.append(state.iterations(name, outer.pop()))
     around = [state.iterations(name, loop) for loop in reversed(outer)]
     placed = any(place.stage == name for place in state.places)
-    if placed and name not in state.tiles:  # its spatial loops are as long as its place leaves them
+    if placed and name not in state.tiles:  # its spatial loops depend on its place
         around = around[: sum(1 for _ in takewhile(state.is_reduce, reversed(outer)))]
     message = f"the innermost body of {name} has at most about {MOST_STRAIGHT:,} instructions"
     cost = instructions(state.op(name))
@@ -141,7 +141,7 @@ def _keep_short(state: State, name: str, unroll: str, lanes: int) -> None:
 
 
 def _in_vectors(state: State, stage: str, loop: str, most: int) -> Extent | int | None:
-    """Return the steps of a vectorized loop; 0 where it stays a loop, of some vectors each time."""
+    """Return the steps of a vectorized loop; 0 if it stays a loop over vectors."""
     found = state.iterations(stage, loop)
     if isinstance(found, Extent):
         bound = state.knobs[found.knob].innermost
@@ -156,10 +156,10 @@ def _known(extents: Iterable[Extent | int | None]) -> tuple[Extent | int, ...]:
 
 
 def _place(state: State, name: str, *, once: bool) -> PlaceKnob | None:
-    """Return the single consumer of a stage at the root, and the loops of it that the stage may be computed in.
+    """Return the single consumer of a stage at the root, and its loops in which the stage may be computed.
 
     Args:
-        once: not those that compute an element of a product again.
+        once: leave out loops that would recompute an element of a product.
     """
     op = state.op(name)
     if not state.is_root(name) or state.is_output(name) or state.is_cached(name) or isinstance(op, ScanOp):
@@ -173,7 +173,7 @@ def _place(state: State, name: str, *, once: bool) -> PlaceKnob | None:
 
 
 def _indices_of(state: State, name: str, consumer: str) -> set[str]:
-    """Return the loops of a consumer over axes that are in the indices of all that it reads of a stage."""
+    """Return the loops of a consumer over axes that occur in the indices of all its reads of a stage."""
     made = buffers_of(state.op(name))
     reads = [load for load in loads_of(state.op(consumer)) if load.buffer in made]
     axes = [{var for index in load.indices for var in free_vars(index)} for load in reads]
@@ -189,7 +189,7 @@ def _outer_spatial(state: State, name: str) -> list[str]:
 
 
 def _share(state: State, name: str, loops: Sequence[str]) -> None:
-    """Let threads share the outer loops, fused: how many of them is a knob."""
+    """Let threads share the fused outer loops, whose number is a knob."""
     fixed = {loop: other for other, loop in state.attached(name)}
     outer = []
     for loop in loops:
@@ -216,7 +216,7 @@ def _share(state: State, name: str, loops: Sequence[str]) -> None:
 def _shared(
     name: str, loops: Sequence[str], fused: str, fixed: dict[str, str], places: Sequence[PlaceKnob]
 ) -> list[SketchStep]:
-    """Fuse loops and share them. Stages that were computed in a loop that is gone are computed in the fused one."""
+    """Fuse loops and share them among threads. Stages computed in a fused loop move to the result."""
     if len(loops) == 1:
         return [stage_call(name, "parallel", Name(loops[0]))]
     steps: list[SketchStep] = [

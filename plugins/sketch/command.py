@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(namespace: argparse.Namespace) -> int:
     """Print the sketches, or write the module."""
-    # These load all of schedules, which a list of the commands can do without.
+    # These load all of schedules, which a list of the commands does not need.
     import pegbox as pb
     from pegbox.plugins.sketch.module_text import check_literals, template_name
     from pegbox.plugins.sketch.single_template import sketch_space
@@ -131,8 +131,8 @@ def _check_outputs(namespace: argparse.Namespace, kept: Path | None) -> None:
 
 
 def _next(namespace: argparse.Namespace, template: str, *options: str) -> str:
-    """Return the command that tunes what was written."""
-    # The template may have other names for the arguments; those that were given are its defaults.
+    """Return the command that tunes the written template."""
+    # The template may have other names for the arguments; the given values are its defaults.
     given = [] if any("=" in word for word in namespace.args) else namespace.args
     words = ["pegbox", "tune", template, *given, *options]
     return shlex.join([*words, "--target", namespace.target] if namespace.target != "llvm" else words)

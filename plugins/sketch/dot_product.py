@@ -1,4 +1,4 @@
-"""The rule `DotProduct`: a reduce axis runs along the vectors, where operands lie along it."""
+"""The rule `DotProduct`: a reduce axis runs along the vectors if operands are contiguous along it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pegbox.plugins.sketch.rules import AddRfactor, Derived, Match, MultiLevelTi
 from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.tiles import Tiles
 
-_FEW = 16  # points that share an element: a copy along other vectors costs more than it gains
+_FEW = 16  # the number of points sharing an element up to which a transposed copy costs more than it gains
 
 
 class DotProduct(MultiLevelTilingWithFusion):
     """A product with transposed weights sums as many terms at a time as a vector has lanes.
 
-    All operands of its terms are contiguous along the reduce axis, so that no copy turns one of them round. Each result
-    of the innermost tile has a vector of partial sums, whose lanes are added after the last term, as in the
-    matrix-vector products of BLAS libraries. Not one of Ansor's rules.
+    All operands of its terms are contiguous along the reduce axis, so that none needs a transposed copy. Each result of
+    the innermost tile has a vector of partial sums, whose lanes are added after the last term, as in the matrix-vector
+    products of BLAS libraries. Not one of Ansor's rules.
 
     Args:
-        max_innermost_factor: as of `MultiLevelTiling`; the terms at a time are at most as many, too.
+        max_innermost_factor: as for `MultiLevelTiling`; it also limits the terms at a time.
     """
 
     def __init__(self, max_innermost_factor: int = 64) -> None:
@@ -50,7 +50,7 @@ class DotProduct(MultiLevelTilingWithFusion):
         return [(new, stage - 1)]
 
     def tile(self, state: State, stage: str, like: Tiles | None = None) -> list[str]:
-        """Tile a stage with the contiguous reduce axis innermost; gives the knobs of its spatial axes."""
+        """Tile a stage with the contiguous reduce axis innermost; return the knobs of its spatial axes."""
         along = dot_axis(state, stage)
         given = iter(() if like is None else (*like.knobs, *like.sums))
         spatial: list[list[str]] = [[], [], []]
@@ -74,7 +74,7 @@ class DotProduct(MultiLevelTilingWithFusion):
 
 
 def dot_axis(state: State, name: str) -> IterVar | None:
-    """Return the reduce axis along which all operands of an operation's terms lie, if lanes can sum along it."""
+    """Return the reduce axis along which all operands of the terms are contiguous, if lanes can sum along it."""
     op = state.op(name)
     if len(op.outputs) > 1 or not sums_along_lanes(op):
         return None
@@ -94,7 +94,7 @@ def _lie_along(axis: IterVar, op: ComputeOp) -> bool:
 
 
 def _sharing(op: ComputeOp) -> int:
-    """Return the least number of output points that share an element of an operand across which the last axis runs."""
+    """Return the smallest number of output points that share an element of an operand that the last axis crosses."""
     shared = []
     for load in loads_of(op):
         used = {var for index in load.indices for var in free_vars(index)}

@@ -45,13 +45,14 @@ class SketchGenerator:
     """The space generator `sketch`: templates that rules derive from a computation.
 
     Args:
-        rules: "default": the rules that plugins register (in the order of their names), then Ansor's, with knobs for
-            copies of operands and tiles that fit the registers; "ansor": Ansor's rules and knobs alone; or a list.
+        rules: "default": plugins' rules (in the order of their names), then Ansor's, with knobs for copies of operands
+            and tiles that fit the registers; "ansor": only Ansor's rules and knobs; or a list.
         structure: the levels of tiles, S spatial and R reduce, outermost first.
-        max_innermost_factor: the most iterations of the innermost loop of a split; with "ansor" also of reduce axes.
-        layout_free: inputs that the kernel takes packed ahead of time, such as "B" or "B+W", besides those that an
-            operation lists in its attribute `layout_free_placeholders`.
-        pack_ahead: False leaves all inputs as the computation has them, whatever that attribute says.
+        max_innermost_factor: the largest number of iterations of the innermost loop of a split; with "ansor" also for
+            reduce axes.
+        layout_free: inputs that the kernel takes packed ahead of time, such as "B" or "B+W", in addition to those in an
+            operation's attribute `layout_free_placeholders`.
+        pack_ahead: False leaves all inputs unpacked, regardless of that attribute.
     """
 
     rules: str | Sequence[Rule] = "default"
@@ -80,7 +81,7 @@ class SketchGenerator:
         return SketchSpace(self.sketches(tensors, target))
 
     def with_packed(self, *names: str) -> SketchGenerator:
-        """Return the generator whose kernels also take these inputs packed ahead; without names, none."""
+        """Return the generator whose kernels also take these inputs packed ahead; without names, no inputs."""
         given = check_list("names", names, "names of inputs, such as 'B'", of=str)
         known = filter(None, self.layout_free.split("+")) if given else ()
         return replace(self, layout_free="+".join(dict.fromkeys([*known, *given])), pack_ahead=bool(given))
@@ -89,13 +90,13 @@ class SketchGenerator:
         """Derive the sketches of a computation.
 
         Args:
-            tensors: the kernel's arguments in call order, inputs and outputs; of outputs alone, the inputs come first
+            tensors: the kernel's arguments in call order, inputs and outputs; outputs alone are preceded by the inputs
                 in the order of their use.
             target: by default `Target.default()`.
 
         Raises:
-            TemplateError: nothing is computed, a stage is a statement, an input whose layout is free is none or is not
-                read by one tiled stage alone, or a rule does what is not legal.
+            TemplateError: nothing is computed, a stage is a statement, an input with a free layout is not an input or
+                not read by exactly one tiled stage, or a rule takes an illegal step.
             ComputeError: sizes are variables.
         """
         own, target = self.rules != "ansor", target_of(target)
@@ -128,7 +129,7 @@ class SketchGenerator:
 
 
 def default_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64) -> list[Rule]:
-    """Return the rules that plugins register, in the order of their names, then pegbox's own and Ansor's."""
+    """Return the plugins' rules, in the order of their names, then pegbox's own and Ansor's."""
     registered: list[Rule] = [registry.get("sketch_rule", name)() for name in registry.names("sketch_rule")]
     tiling = structure, max_innermost_factor, True, True
     dot = DotProduct(max_innermost_factor)
@@ -145,13 +146,16 @@ def generate_sketches(
 
 
 def unscheduled(tensors: Sequence[Tensor]) -> Sketch:
-    """Return the computation without steps: every stage in its own loops, no choice open. Raises as `arguments_of`."""
+    """Return the computation without steps: every stage in its own loops, without choices.
+
+    Raises as `arguments_of` does.
+    """
     given = arguments_of(tensors)
     return Sketch("unscheduled", given, names_of(given), (), (), ())
 
 
 def arguments_of(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return the arguments of a kernel, checked; of outputs alone, the inputs come first in the order of their use.
+    """Check and return the arguments of a kernel; outputs alone are preceded by the inputs in the order of their use.
 
     Raises:
         TemplateError: nothing is computed, a stage is a statement, an input is missing, or two stages need each other.
@@ -179,7 +183,7 @@ def computation(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
 
 
 def _check_complete(tensors: Sequence[Tensor]) -> None:
-    """Raises TemplateError: an input is not among the kernel's arguments, or an argument is given twice."""
+    """Raise TemplateError if an input is not among the kernel's arguments, or an argument is given twice."""
     outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
     missing = [t.name for t in placeholders(outputs) if t not in tensors]
     if missing:
@@ -190,7 +194,7 @@ def _check_complete(tensors: Sequence[Tensor]) -> None:
 
 
 def _check_order(ops: Sequence[Operation]) -> None:
-    """Raises TemplateError: operations, which come producers first, need each other."""
+    """Raise TemplateError if operations, listed producers first, need each other."""
     made = {t.buffer for op in ops if isinstance(op, ScanOp) for t in op.outputs}  # read before they are complete
     for op in ops:
         for buffer in read_buffers(op.body) if isinstance(op, ComputeOp) else ():
@@ -201,13 +205,13 @@ def _check_order(ops: Sequence[Operation]) -> None:
 
 
 def _ops(arguments: Sequence[Tensor]) -> list[Operation]:
-    """Return all operations, inputs first, those that nothing reads among them."""
+    """Return all operations, inputs first, including those that nothing reads."""
     inputs = [t.op for t in arguments if not isinstance(t.op, ComputeOp)]
     return post_order([*inputs, *(t.op for t in arguments)])
 
 
 def names_of(arguments: Sequence[Tensor]) -> dict[str, Tensor]:
-    """Return all tensors by identifiers that the code of a sketch leaves free."""
+    """Return all tensors by identifiers that a sketch's code does not use."""
     ops = _ops(arguments)
     names = tensor_names(ops, RESERVED)
     return {names[tensor.buffer]: tensor for op in ops for tensor in op.outputs}

@@ -6,7 +6,7 @@ from pegbox.task import Task
 
 
 def sketch(task: Task) -> Task:
-    """Make the task whose space is derived from what a task computes, without the schedule of its template.
+    """Make the task with a space derived from a task's computation, without its template's schedule.
 
     Raises:
         TemplateError: there are no sketches of the computation.

@@ -1,4 +1,4 @@
-"""The rule `LaneAxis`: another axis than the last one runs along vectors, where the last one is too short for them."""
+"""The rule `LaneAxis`: an axis other than the last one runs along vectors, if the last one is too short."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pegbox.plugins.sketch.analysis import loads_of, panel_axis
 from pegbox.plugins.sketch.rules import Derived, Match, MultiLevelTiling
 from pegbox.plugins.sketch.state import State, follow
 
-_SHORT = 4  # vectors: an axis that is longer is worth its rest
+_SHORT = 4  # vectors; a longer axis is worth its tail
 
 
 class _Choice(NamedTuple):
-    """An axis, and the operand that it is an index of: which dimension, or None where its layout is packed."""
+    """An axis, the operand that it indexes, and the dimension, or None for a packed layout."""
 
     axis: int
     operand: str
@@ -24,7 +24,7 @@ class _Choice(NamedTuple):
 
 
 class LaneAxis(MultiLevelTiling):
-    """The output channels of a convolution on a small image, say, become the lanes.
+    """A rule by which, for example, the output channels of a convolution on a small image become the lanes.
 
     The stage is computed into a buffer with that axis last, the operand that has the axis is copied with it last, and
     the consumer, or the copy out of the buffer, is tiled alike. Not one of Ansor's rules; compilers for convolutions
@@ -72,7 +72,7 @@ class LaneAxis(MultiLevelTiling):
 
 
 def _index_of(state: State, loads: Sequence[Load], axis: IterVar, number: int) -> _Choice | None:
-    """Return the operand of which the axis is an index by itself, where it is in the index of no other."""
+    """Return the operand that has the axis itself as an index, if no other operand's index contains it."""
     places = {
         (load.buffer, None, True) if panel_axis(load) is axis else (load.buffer, dim, index is axis)
         for load in loads

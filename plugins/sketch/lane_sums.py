@@ -1,4 +1,4 @@
-"""The rule `LaneSums`: lanes of vectors reduce for neighbouring points of the output at once."""
+"""The rule `LaneSums`: the lanes of vectors reduce for neighbouring points of the output."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pegbox.plugins.sketch.state import State, spatial_and_reduce
 
 
 class LaneSums:
-    """A reduction without reuse, over other axes than the last of its input, is done for some neighbours at once.
+    """A rule by which a reduction without reuse, over axes other than its input's last, handles several neighbours at
+    once.
 
-    The last axis is split, and its inner part moves inside the reduce loops, as in pooling with channels last.
-    Ansor leaves such a stage as it is, with the reduce loops innermost, where no vectors fit.
+    The last axis is split, and its inner part moves inside the reduce loops, as in pooling with channels last. Ansor
+    leaves such a stage unchanged, with the reduce loops innermost, which prevents vectors.
     """
 
     def __init__(self, max_innermost_factor: int = 64) -> None:

@@ -17,15 +17,15 @@ WRITTEN_OUT = "_written_out"
 
 @dataclass(frozen=True)
 class TileLimit:
-    """A limit of a register tile: as many vectors of accumulators as hide the latency of additions, and no more than
-    fit the registers besides a row of vectors and one more value.
+    """A limit of a register tile: enough vectors of accumulators to hide the latency of additions, but few enough to
+    fit the registers together with a row of vectors and one more value.
 
     Attributes:
-        knobs: the splits of its axes, the one that runs along the vectors last.
+        knobs: the splits of its axes, the one along the vectors last.
         lanes: the elements in a vector.
-        least: vectors of accumulators.
-        registers: of the target.
-        message: the reason that a refused configuration gets.
+        least: the smallest number of vectors of accumulators.
+        registers: the target's number of registers.
+        message: the reason for refusing a configuration.
     """
 
     knobs: tuple[str, ...]
@@ -35,11 +35,11 @@ class TileLimit:
     message: str
 
     def renamed(self, names: Mapping[str, str]) -> TileLimit:
-        """Return the same limit where the knobs have other names."""
+        """Return the same limit for knobs with other names."""
         return replace(self, knobs=tuple(names[knob] for knob in self.knobs))
 
     def holds(self, config: Any) -> bool:
-        """Do the values of a configuration keep it?"""
+        """Decide if the values of a configuration satisfy it."""
         *others, last = (config[knob].size[-1] for knob in self.knobs)
         rows, vectors = math.prod(others), vectors_of(last, self.lanes)
         return bool(self.least <= rows * vectors and (rows + 1) * vectors < self.registers)
@@ -54,11 +54,11 @@ class TileLimit:
 
 @dataclass(frozen=True)
 class Extent:
-    """The iterations of a loop, which are those of a level of a split.
+    """The iterations of a loop, a level of a split.
 
     Attributes:
-        lanes: how many of them are one step, as lanes of vectors.
-        most: a longer loop stays one, so that it adds nothing to a body.
+        lanes: the number of iterations in one step, as lanes of vectors.
+        most: the length beyond which a loop is not unrolled, and adds nothing to a body.
     """
 
     knob: str
@@ -79,15 +79,15 @@ class Extent:
 
 @dataclass(frozen=True)
 class BodyLimit:
-    """A limit of the instructions in the innermost body of a stage, where loops are written out.
+    """A limit of the instructions in the innermost unrolled body of a stage.
 
     Attributes:
-        unroll: the knob with the most steps that are written out.
-        tile: the loops that are always written out, and the lanes.
+        unroll: the knob with the largest number of unrolled steps.
+        tile: the loops that are always unrolled, and the lanes.
         loops: those around them, from the inside out.
-        cost: instructions of one step.
-        most: of the body.
-        message: the reason that a refused configuration gets.
+        cost: the instructions of one step.
+        most: the largest number of instructions of the body.
+        message: the reason for refusing a configuration.
     """
 
     unroll: str
@@ -99,18 +99,18 @@ class BodyLimit:
 
     @property
     def knobs(self) -> tuple[str, ...]:
-        """The knobs that are asked."""
+        """The knobs on which it depends."""
         sizes = (loop.knob for loop in (*self.tile, *self.loops) if isinstance(loop, Extent))
         return tuple(dict.fromkeys([self.unroll, *sizes]))
 
     def may_fail(self, knobs: Mapping[str, SketchKnob]) -> bool:
-        """May a configuration break it, by the extents of these knobs?"""
+        """Decide if a configuration may break it, by the extents of these knobs."""
         tile, loops = _bound(self.tile, knobs), _bound((*self.tile, *self.loops), knobs)
         unroll: int = max(knobs[self.unroll].candidates)
         return self.cost * max(tile, min(loops, unroll)) > self.most
 
     def renamed(self, names: Mapping[str, str]) -> BodyLimit:
-        """Return the same limit where the knobs have other names."""
+        """Return the same limit for knobs with other names."""
 
         def other(loops: Sequence[Extent | int]) -> tuple[Extent | int, ...]:
             return tuple(replace(x, knob=names[x.knob]) if isinstance(x, Extent) else x for x in loops)
@@ -118,7 +118,7 @@ class BodyLimit:
         return replace(self, unroll=names[self.unroll], tile=other(self.tile), loops=other(self.loops))
 
     def holds(self, config: Any) -> bool:
-        """Do the values of a configuration keep it?"""
+        """Decide if the values of a configuration satisfy it."""
         tile = math.prod(_value(loop, config) for loop in self.tile)
         steps = written_out(config[self.unroll].val, tile, *(_value(loop, config) for loop in self.loops))
         return steps * self.cost <= self.most
@@ -132,7 +132,7 @@ class BodyLimit:
 
 @dataclass(frozen=True)
 class SketchLimit:
-    """A limit of some sketches, where others have the same knobs."""
+    """A limit of some sketches, if others have the same knobs."""
 
     limit: TileLimit | BodyLimit
     choice: str
@@ -147,7 +147,7 @@ class SketchLimit:
         return self.limit.message
 
     def holds(self, config: Any) -> bool:
-        """Do the values of a configuration keep it?"""
+        """Decide if the values of a configuration satisfy it."""
         return config[self.choice].val not in self.sketches or self.limit.holds(config)
 
     def text(self, function: str = WRITTEN_OUT) -> str:
@@ -160,12 +160,12 @@ Limit: TypeAlias = TileLimit | BodyLimit
 
 
 def vectors_of(extent: int, lanes: int) -> int:
-    """Return the vectors that a loop is cut into: whole ones, and powers of two for the rest."""
+    """Count the vectors into which a loop is cut: whole ones, and powers of two for the rest."""
     return extent // lanes + (extent % lanes).bit_count()
 
 
 def written_out(unroll: int, tile: int, *loops: int) -> int:
-    """Steps of a body that has those of a tile, and of the loops around it while they are at most `unroll`."""
+    """Count the steps of a body with those of a tile, and of the loops around it while they are at most `unroll`."""
     steps = tile
     for extent in loops:
         if steps * extent > unroll:
@@ -175,7 +175,7 @@ def written_out(unroll: int, tile: int, *loops: int) -> int:
 
 
 def _bound(loops: Sequence[Extent | int], knobs: Mapping[str, SketchKnob]) -> int:
-    """Return the most iterations of loops: all those of a split have together at most its extent."""
+    """Bound the iterations of loops: all loops of a split together have at most its extent."""
     splits = {loop.knob for loop in loops if isinstance(loop, Extent)}
     extents = (knobs[split].extent or 1 for split in splits)
     return math.prod(extents) * math.prod(loop for loop in loops if isinstance(loop, int))

@@ -1,4 +1,4 @@
-"""Text of template modules: functions, lines of at most 120 characters, and the parts that all modules have."""
+"""Text of template modules: functions, lines of at most 120 characters, and the common parts."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pegbox.plugins.sketch.space import Sketch
 
 _WIDTH = 120
-_GLUE = "\xa0"  # a space at which no line ends
+_GLUE = "\xa0"  # a space without a line break
 _LAMBDA = re.compile(r"^\s*(\w+=)?lambda [^:]*$")  # its parameters
 _PLAIN_TEXT = re.compile(r"""'[^'"\\\s]*'|"[^'"\\\s]*\"""")
 
 
 def module_text(about: str, contents: str, functions: Sequence[str], sketch: Sketch) -> str:
-    """Return the text of a module with these functions, which imports what they use."""
+    """Return the text of a module with these functions and their imports."""
     imports = ["import math\n"] if any("math." in text for text in functions) else []
     imports += ["import numpy as np"] if sketch.layouts else []
     imports += ["import pegbox as pb", "from pegbox import te"]
@@ -82,7 +82,7 @@ def helper_text(function: Callable[..., object], name: str) -> str:
 
 
 def plain_function(sketch: Sketch, function: str) -> str:
-    """Return the function that computes the same of operands that are unpacked, for the time that NumPy takes."""
+    """Return the function for the same computation of unpacked operands, for NumPy's time."""
     given = ", ".join(f"{name}: te.Tensor" for name in input_names(sketch))
     doc = "The same without packed operands: what NumPy is timed on."
     return function_text(f"{function}({given})", "list[te.Tensor]", doc, plain_lines(sketch.plain, sketch.tensors))
@@ -109,12 +109,12 @@ def pack_function(layout: PackedLayout, function: str) -> str:
 
 
 def argument_text(value: Any) -> str:
-    """Return an argument as a default; a list is a tuple, which cannot be changed."""
+    """Write an argument as a default; a list becomes an immutable tuple."""
     return literal(value) if isinstance(value, int | float | str | list | None) else repr(value)
 
 
 def value_check(arguments: Mapping[str, Any], lists: str) -> list[str]:
-    """Write the check that refuses other values of some arguments than these.
+    """Write the check that refuses any other values of some arguments.
 
     Args:
         lists: the name of the function `lists` in the module.
@@ -137,7 +137,7 @@ def _tuple(parts: Sequence[str]) -> str:
 
 
 def in_docstring(text: str) -> str:
-    """Return a name as the text of a docstring can hold it."""
+    """Escape a name for a docstring."""
     return text if text.isprintable() and '"' not in text and "\\" not in text else ascii(text).replace('"', "'")
 
 
@@ -153,7 +153,7 @@ def block(header: str, lines: Iterable[str]) -> str:
 
 
 def _wrapped(line: str, indent: int = 4) -> str:
-    """Return a line that is too long with what its first parenthesis holds on lines of its own."""
+    """Break a long line, with the content of its first parenthesis on separate lines."""
     opening, closing = line.find("("), line.rfind(")")
     if len(line) + indent <= _WIDTH or opening < 0 or line.startswith(" ") or "\n" in line or _has_spaced_text(line):
         return line
@@ -163,7 +163,7 @@ def _wrapped(line: str, indent: int = 4) -> str:
 
 
 def _glued(text: str, width: int) -> str:
-    """Arguments whose lines end between them alone, but for those that are longer than a line."""
+    """Glue the words of each argument, so that lines break only between arguments, unless one is longer than a line."""
     parts, depth = [""], 0
     for each in text:
         depth += (each in "([{") - (each in ")]}")
@@ -175,7 +175,7 @@ def _glued(text: str, width: int) -> str:
 
 
 def _cut(line: str) -> list[str]:
-    """Return a line inside parentheses, cut at spaces where it is too long."""
+    """Cut a long line inside parentheses at spaces."""
     if _has_spaced_text(line):
         return [line]
     inner = textwrap.wrap(line, _WIDTH - 12, break_long_words=False, break_on_hyphens=False)

@@ -1,6 +1,6 @@
-"""`PackedLayout`: the layout of an operand that is packed ahead of time, and computations that read it so.
+"""`PackedLayout`: the layout of an operand packed ahead of time, and computations that read this layout.
 
-A stage that is tiled reads such an operand packed: Liu et al., "Optimizing CNN Model Inference on CPUs", ATC 2019.
+A tiled stage reads such an operand in packed form: Liu et al., "Optimizing CNN Model Inference on CPUs", ATC 2019.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ if TYPE_CHECKING:
 LAYOUT_FREE = "layout_free_placeholders"
 """The attribute of an operation that lists inputs whose layout is free; the name is TVM's."""
 
-_WIDEST = 4  # vectors in a panel, where an extent is not a multiple of one
+_WIDEST = 4  # vectors in a panel, if an extent is not a multiple of one
 
 
 @dataclass(frozen=True)
 class PackedLayout:
-    """An operand with an axis that is cut into panels: the innermost loops of a tile read one element after the other.
+    """An operand with an axis cut into panels, so that the innermost loops of a tile read consecutive elements.
 
-    B[k, j] of a product lies as (ceil(n / width), k, width): all rows of the first columns, then those of the next.
+    B[k, j] of a product is stored as (ceil(n / width), k, width): all rows of the first columns, then those of the
+    next.
 
     Attributes:
-        name, shape, dtype: of the operand as the computation has it.
-        axis: the number of the axis that is cut.
-        width: elements of that axis in a panel; the last panel is filled up with zeros.
-        order: the axes of the operand as they lie, outermost first; `axis` is the number of the panel. The place in the
+        name, shape, dtype: those of the unpacked operand.
+        axis: the number of the cut axis.
+        width: the elements of that axis in a panel; the last panel is filled up with zeros.
+        order: the axes of the operand in memory, outermost first; `axis` is the number of the panel. The place in the
             panel comes last.
     """
 
@@ -66,22 +67,22 @@ class PackedLayout:
 
     @property
     def padding(self) -> tuple[tuple[int, int], ...]:
-        """The zeros before and behind each axis, as `numpy.pad` takes them."""
+        """The numbers of zeros before and after each axis, as for `numpy.pad`."""
         missing = self.count * self.width - self.shape[self.axis]
         return tuple((0, missing if n == self.axis else 0) for n in range(len(self.shape)))
 
     @property
     def cut_shape(self) -> tuple[int, ...]:
-        """The padded shape with two axes for the one that is cut."""
+        """The padded shape with two axes for the cut one."""
         return (*self.shape[: self.axis], self.count, self.width, *self.shape[self.axis + 1 :])
 
     @property
     def cut_order(self) -> tuple[int, ...]:
-        """The axes of `cut_shape` as they lie."""
+        """The axes of `cut_shape` in memory order."""
         return (*(n + (n > self.axis) for n in self.order), self.axis + 1)
 
     def unpacked(self, packed: Tensor) -> Tensor:
-        """Compute the operand as it was, ahead of time, from the packed one."""
+        """Compute the original operand from the packed one, ahead of time."""
         whole = tuple(self.count * self.width if n == self.axis else size for n, size in enumerate(self.shape))
         ahead = {AHEAD: True}
         padded = compute(whole, lambda *at: packed(*self.indices(at)), name=f"{self.name}_padded", attrs=ahead)
@@ -102,16 +103,17 @@ class PackedLayout:
 def pack_ahead(
     arguments: Sequence[Tensor], target: Target, names: Sequence[str] = ()
 ) -> tuple[tuple[Tensor, ...], tuple[PackedLayout, ...], tuple[Tensor, ...]]:
-    """Rewrite a computation to read the inputs whose layout is free in panels; gives its arguments and the layouts.
+    """Rewrite a computation to read inputs with a free layout in panels; return its arguments and the layouts.
 
-    Third are the outputs of the computation as it was, over the unpacked operands; none where no layout is free.
+    The third result has the outputs of the original computation, over the unpacked operands; empty if no layout is
+    free.
 
     Args:
-        arguments: all of the kernel's.
-        names: inputs whose layout is free, besides those that the operations' attribute lists.
+        arguments: all arguments of the kernel.
+        names: inputs with a free layout, in addition to those in the operations' attribute.
 
     Raises:
-        TemplateError: one is not an input, or not read by one tiled stage alone, or not along an axis of that stage.
+        TemplateError: one is not an input, or not read by exactly one tiled stage, or not along an axis of that stage.
     """
     ops = [op for op in post_order([t.op for t in arguments]) if isinstance(op, ComputeOp)]
     inputs = {t.name: t for t in arguments if isinstance(t.op, PlaceholderOp)}
@@ -151,7 +153,7 @@ def _named(name: object, where: str, inputs: Mapping[str, Tensor]) -> Tensor:
 
 
 def _layout(operand: Tensor, ops: Sequence[ComputeOp], target: Target) -> PackedLayout:
-    """Return the layout in which the tiles of the stage that reads an operand go through it."""
+    """Return the layout of an operand in the order in which its reader's tiles traverse it."""
     readers = [op for op in ops if operand in op.inputs]
     if len(readers) != 1:
         by = ", ".join(op.name for op in readers) or "no stage"
@@ -176,18 +178,18 @@ def _layout(operand: Tensor, ops: Sequence[ComputeOp], target: Target) -> Packed
 
 
 def _position(op: ComputeOp, index: Expr) -> int:
-    """Return the number of the spatial axis that an index is; -1 for others."""
+    """Return the number of the spatial axis that an index equals; -1 for others."""
     return next((n for n, axis in enumerate(op.axis) if index is axis), -1)
 
 
 def _depth(op: ComputeOp, index: Expr) -> tuple[int, ...]:
-    """Find how deep the loops are that an index depends on: the spatial ones first, in their order."""
+    """Find the depths of the loops on which an index depends, the spatial ones first, in order."""
     used = free_vars(index)
     return next(((1, n) for n, axis in enumerate(op.reduce_axis) if axis in used), (0, _position(op, index)))
 
 
 def _width(extent: int, lanes: int) -> int:
-    """Return a vector; of an extent that is cut into its divisors, the one of these of which a vector reads most."""
+    """Return the vector's width, or for an extent cut into its divisors, the divisor that fills a vector best."""
     fitting = [d for d in range(lanes, _WIDEST * lanes + 1) if extent % d == 0]
     if extent <= lanes or extent % lanes == 0 or has_few_divisors(extent) or not fills_vectors([1, *fitting], lanes):
         return min(extent, lanes)
@@ -197,7 +199,7 @@ def _width(extent: int, lanes: int) -> int:
 def _rewritten(
     arguments: Sequence[Tensor], replaced: Mapping[Buffer, Tensor], layouts: Mapping[Buffer, PackedLayout]
 ) -> tuple[Tensor, ...]:
-    """Rewrite all operations to read other operands, some of them in panels; gives the arguments."""
+    """Rewrite all operations to read other operands, some of them in panels; return the arguments."""
     made = dict(replaced)
 
     def moved(expr: Expr) -> Expr | None:

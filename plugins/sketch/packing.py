@@ -1,6 +1,6 @@
-"""Packing of operands: copies of what a tile reads of an input, made for all the tiles that share it.
+"""Packing of operands: copies of the part of an input that a tile reads, for all the tiles that share it.
 
-Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008). What Ansor lacks on a CPU.
+Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008). Ansor lacks this on a CPU.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ AS_IT_LIES = "no"
 
 
 def pack_operands(state: State, name: str, lanes: int) -> None:
-    """Add a knob for each input that several tiles of a stage share: the loop in which it is copied, if any.
+    """Add a knob for each input that several tiles of a stage share: the loop in which to copy it, if any.
 
-    A copy has the axis that runs along the vectors last: a matrix that is read by columns is transposed by blocks of as
-    many rows and columns as there are lanes. Such a matrix is always copied: otherwise each of its elements would be
-    read alone. A stage that shares the tiles of another one has its copies in the same loops.
+    A copy has the axis along the vectors last: a matrix that is read by columns is transposed in blocks with as many
+    rows and columns as lanes. Such a matrix is always copied, because otherwise each of its elements would be read
+    singly. A stage that shares the tiles of another one has its copies in the same loops.
 
     Args:
-        lanes: of a vector.
+        lanes: the lanes of a vector.
     """
     tiles = state.tiles[name]
     if tiles.dot:
@@ -46,7 +46,7 @@ def pack_operands(state: State, name: str, lanes: int) -> None:
 
 
 def _order(state: State, name: str, operand: str) -> tuple[int, ...] | None:
-    """Return the dimensions of an operand with that of the vectors last; None where it is, or where there is none."""
+    """Return the dimensions of an operand with that of the vectors last; None if it already is, or there is none."""
     op = state.op(name)
     indices = next(load.indices for load in loads_of(op) if state.name_of(load.buffer) == operand)
     along = [dim for dim, index in enumerate(indices) if index is op.axis[-1]]
@@ -56,7 +56,7 @@ def _order(state: State, name: str, operand: str) -> tuple[int, ...] | None:
 
 
 def _by_blocks(state: State, copy: str, order: Sequence[int], lanes: int) -> list[SketchStep]:
-    """Return the loops of a transposing copy: blocks of vectors along the rows of what it reads."""
+    """Return the loops of a transposing copy: blocks of vectors along the rows of its source."""
     axes = tuple(state.unused(f"{copy}_{dim}") for dim in order)
     *_, row, column = axes
     outer, rows = state.unused(f"{row}_outer"), state.unused(f"{row}_inner")
@@ -72,10 +72,10 @@ def _by_blocks(state: State, copy: str, order: Sequence[int], lanes: int) -> lis
 
 
 def shared_inputs(state: State, name: str) -> list[str]:
-    """Return the inputs that a stage reads with some of its axes left out, in the order of their use.
+    """Return the inputs whose reads leave out some of the stage's axes, in the order of their use.
 
-    Not those that are packed already, nor those whose accesses leave out different axes: one copy would hold what lies
-    between them too.
+    Packed inputs are excluded, as are those whose accesses leave out different axes: one copy would also hold
+    everything between them.
     """
     op = state.op(name)
     long: set[Var] = {axis for axis in op.axis if axis.extent > 1}

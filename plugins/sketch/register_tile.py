@@ -1,4 +1,4 @@
-"""Register tiles of sketches: what the innermost tile of a stage may be, so that it runs in a target's registers."""
+"""Register tiles of sketches: limits of a stage's innermost tile, so that it fits a target's registers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pegbox.plugins.sketch.limit import TileLimit, vectors_of
 from pegbox.plugins.sketch.state import State, spatial_and_reduce
 from pegbox.plugins.sketch.steps import Name
 
-_FULL = 0.75  # of the lanes that the best extent fills: with fewer, more is lost than another tile can win
-_ENOUGH = 0.8  # of the lanes; where no divisor fills as many, a tail is cheaper
-_LONG = 64  # terms of a sum from which on the latency of additions shows; the tiles of shorter ones overlap
+_FULL = 0.75  # share of the lanes filled by the best extent; with fewer, another tile cannot make up for the loss
+_ENOUGH = 0.8  # share of the lanes; if no divisor fills as many, a tail is cheaper
+_LONG = 64  # terms of a sum from which the latency of additions matters; tiles of shorter ones overlap
 
 
 def keep_in_registers(state: State, name: str, target: Target) -> None:
-    """Unroll the innermost tile, which fills vectors and is neither too small for the latency nor too large."""
+    """Unroll the innermost tile; limit it to sizes that fill vectors, hide the latency, and fit the registers."""
     tiles, op = state.tiles[name], state.op(name)
     loops, knobs = tiles.register_tile
     for loop in loops[:-1]:
@@ -52,7 +52,7 @@ def fills_vectors(extents: list[int], lanes: int) -> bool:
 def aligned_extents(extents: list[int], op: ComputeOp) -> list[int]:
     """Select the extents whose tiles begin and end with panels of packed operands, or divide them; else all.
 
-    A vector that lies in two panels would be read element by element.
+    A vector across two panels would be read element by element.
     """
     axis = op.axis[-1]
     packed = [load.indices[-1] for load in loads_of(op) if panel_axis(load) is axis]
@@ -72,7 +72,7 @@ def _filled(extent: int, lanes: int) -> float:
 
 
 def _largest(extents: list[list[int]], lanes: int, target: Target) -> int:
-    """Return the most vectors of accumulators that a tile can have."""
+    """Return the largest number of vectors of accumulators in a tile."""
     rows = {1}
     for each in extents[:-1]:
         rows = {found for n in rows for extent in each if fits_registers(target, found := n * extent, 1)}

@@ -15,37 +15,37 @@ from pegbox.plugins.sketch.state import State, follow, spatial_and_reduce
 from pegbox.plugins.sketch.steps import Axes, Name, schedule_lines
 from pegbox.plugins.sketch.tiles import Tiles
 
-MOST_STEPS = 4000  # of a derivation: an attention has 400
+MOST_STEPS = 4000  # the largest number of steps of a derivation; an attention has 400
 CONST_INDICES = "auto_scheduler_simplify_const_tensor_indices"
 
 Derived: TypeAlias = tuple[State, int]
 
 
 class Match(Enum):
-    """Does a rule fit a stage, and are the rules behind it asked too?"""
+    """The fit of a rule to a stage, and its effect on the rules after it."""
 
     NO = "no"
-    ALSO = "also"  # this rule, and those behind it as alternatives
-    ONLY = "only"  # this rule, and none behind it
+    ALSO = "also"  # this rule, and later ones as alternatives
+    ONLY = "only"  # this rule, and no later one
 
 
 @runtime_checkable
 class Rule(Protocol):
-    """One way to go on with a sketch at a stage. Messages call it by its class, or its attribute `name`."""
+    """A way to continue a sketch at a stage. Messages name it by its class, or by its attribute `name`."""
 
     def match(self, state: State, stage: int) -> Match:
         """Check if the rule fits `state.stages[stage]`."""
 
     def apply(self, state: State, stage: int) -> list[Derived]:
-        """Return the sketches that the rule makes, each with the stage to look at next. `state` stays as it is."""
+        """Return the sketches that the rule makes, each with the stage to visit next. `state` must not change."""
 
 
 class AlwaysInline:
-    """A step that is as cheap to compute as to read is computed where it is used.
+    """A rule that inlines a step that is as cheap to compute as to read.
 
     Args:
-        by_use: a step with slow intrinsics is inlined where that computes no element twice. Ansor knows `exp` as slow
-            alone, and inlines it nowhere.
+        by_use: inline a step with slow intrinsics if that computes no element twice. Ansor regards only `exp` as slow,
+            and never inlines it.
     """
 
     def __init__(self, *, by_use: bool = False) -> None:
@@ -66,9 +66,9 @@ class AlwaysInline:
 
 
 class AddRfactor:
-    """A reduction with few results is done in parts: in parallel, or as the lanes of vectors.
+    """A rule that splits a reduction with few results into parts, computed in parallel or as the lanes of vectors.
 
-    The parts of an ordered one would not be combined in order.
+    An ordered one is excluded, as its parts would not be combined in order.
     """
 
     def match(self, state: State, stage: int) -> Match:
@@ -103,9 +103,10 @@ class AddRfactor:
 
 
 class SimplifyConstTensor:
-    """Loops over a small constant matrix (of winograd's transforms) are written out, so that its zeros and ones vanish.
+    """A rule that unrolls loops over a small constant matrix (of Winograd's transforms), so that its zeros and ones
+    vanish.
 
-    An operation asks for it by its attribute `auto_scheduler_simplify_const_tensor_indices`, the names of those axes.
+    An operation requests it by its attribute `auto_scheduler_simplify_const_tensor_indices`, the names of those axes.
     """
 
     def match(self, state: State, stage: int) -> Match:
@@ -125,7 +126,7 @@ class SimplifyConstTensor:
 
 
 class AddCacheWrite:
-    """Gives a consumer, the copy of its tile, to a tiled stage that has none to be fused with."""
+    """A rule that gives a tiled stage without a consumer to fuse with one that copies its tile."""
 
     def match(self, state: State, stage: int) -> Match:
         name = state.stages[stage]
@@ -140,14 +141,14 @@ class AddCacheWrite:
 
 
 class MultiLevelTiling:
-    """Loops are tiled for registers, caches and cores at once.
+    """A rule that tiles loops for registers, caches and cores at once.
 
     Args:
-        structure: a letter a level, S for the spatial loops and R for the reduce ones.
-        max_innermost_factor: the most iterations of the innermost loop of a split.
-        tails: also splits that do not divide, where an extent has few divisors.
-        long_sums: the innermost loop of a reduce axis may be as long as the axis. A tile stays in registers for so
-            long.
+        structure: one letter per level, S for the spatial loops and R for the reduce ones.
+        max_innermost_factor: the largest number of iterations of the innermost loop of a split.
+        tails: allow splits that do not divide, if an extent has few divisors.
+        long_sums: allow the innermost loop of a reduce axis to be as long as the axis, during which a tile stays in
+            registers.
     """
 
     def __init__(
@@ -170,7 +171,7 @@ class MultiLevelTiling:
         return [(new, stage - 1)]
 
     def tile(self, state: State, stage: str, like: Tiles | None = None) -> list[str]:
-        """Tile a stage, by the knobs of another one if there is one `like` it; gives the knobs of its spatial axes."""
+        """Tile a stage, with the knobs of another one if one is `like` it; return the knobs of its spatial axes."""
         levels: dict[str, list[list[str]]] = {letter: [[] for _ in self.structure] for letter in "SR"}
         given = iter(() if like is None else (*like.knobs, *like.sums))
         knobs: dict[str, list[str]] = {"S": [], "R": []}
@@ -190,7 +191,7 @@ class MultiLevelTiling:
 
 
 class MultiLevelTilingWithFusion(MultiLevelTiling):
-    """The tiled stage is computed in the tiles of its consumer, at either of the outer levels."""
+    """A rule that computes the tiled stage in the tiles of its consumer, at either of the outer levels."""
 
     def match(self, state: State, stage: int) -> Match:
         name = state.stages[stage]
@@ -213,7 +214,7 @@ class MultiLevelTilingWithFusion(MultiLevelTiling):
 
 
 class Skip:
-    """A stage stays as it is."""
+    """A rule that leaves a stage unchanged."""
 
     def match(self, state: State, stage: int) -> Match:
         return Match.ALSO
@@ -240,7 +241,7 @@ def derive(state: State, rules: Sequence[Rule]) -> list[State]:
     """Return the sketches that the rules derive, from the last stage to the first.
 
     Raises:
-        TemplateError: a rule does what is not legal, or there are more sketches than anyone can search.
+        TemplateError: a rule takes an illegal step, or there are too many sketches to search.
     """
     pending = deque([(state, len(state.stages) - 1)])
     done: list[State] = []
@@ -263,7 +264,7 @@ def derive(state: State, rules: Sequence[Rule]) -> list[State]:
 
 
 def _asked(rule: Rule, state: State, stage: int) -> tuple[Match, list[Derived]]:
-    """Apply a rule. Raises TemplateError that names it where it does something illegal."""
+    """Apply a rule. Raises TemplateError that names the rule if it takes an illegal step."""
     where = f"rule {getattr(rule, 'name', type(rule).__name__)} at stage {state.stages[stage]}"
     before = _content(state)
     try:
@@ -286,7 +287,7 @@ def _asked(rule: Rule, state: State, stage: int) -> tuple[Match, list[Derived]]:
 
 
 def _content(state: State) -> tuple[int, int]:
-    """Give the content by which a changed sketch is recognised. Names for axes are made on demand."""
+    """Return the content that reveals a changed sketch, without names of axes, which are made on demand."""
     return sum(not isinstance(step, Axes) for step in state.steps), len(state.knobs)
 
 

@@ -1,4 +1,4 @@
-"""Rules for scans: rows follow each other in one serial loop, inside tiles that do not need each other."""
+"""Rules for scans: rows follow each other in one serial loop, inside independent tiles."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.steps import Name
 from pegbox.plugins.sketch.tiles import Tiles
 
-_TILE = 16  # of axes that neither run along vectors nor count the rows
-_CHAINS = 8  # rows that are computed side by side, as a step of one waits for the step before it
-_STEPS = 32  # of each of them at a time: some lines of a cache
-_COLUMNS = 64  # of a register tile
-_SUMS = 8  # sums that share what they read of the rows before
+_TILE = 16  # tile of axes that neither run along vectors nor count the rows
+_CHAINS = 8  # rows computed together, as a step of one waits for the step before it
+_STEPS = 32  # steps of each of them at a time: some cache lines
+_COLUMNS = 64  # columns of a register tile
+_SUMS = 8  # sums that share their reads of earlier rows
 
 
 class ScanTiling:
-    """The loop over the rows is inside tiles of all axes along which no row reads other elements.
+    """A rule that puts the loop over the rows inside tiles of all axes along which no row reads other elements.
 
-    In a row the last dimension runs along vectors. If that is the dimension of the rows, some elements of several
-    chains are computed at a time, written out.
+    In a row, the last dimension runs along vectors. If that is the dimension of the rows, some elements of several
+    chains are computed at a time, unrolled.
     """
 
     def match(self, state: State, stage: int) -> Match:
@@ -64,7 +64,7 @@ class ScanTiling:
 
 
 class CellTiling:
-    """The stages between rows stay inside the loop over them: sums in tiles of a few, other steps inlined."""
+    """A rule that keeps the stages between rows inside the loop over them: sums in small tiles, other steps inlined."""
 
     def match(self, state: State, stage: int) -> Match:
         return Match.NO if scan_of(state, state.stages[stage]) is None else Match.ONLY
@@ -101,9 +101,10 @@ class CellTiling:
         return new
 
     def _tile_registers(self, state: State, name: str) -> None:
-        """Keep sums of several columns, and of what shares their operands, in registers over all terms.
+        """Keep sums of several columns, and others that share their operands, in registers over all terms.
 
-        The loop over columns is the outer one: all tiles of the same columns read their operands from a near cache.
+        The loop over columns is the outer one, so that all tiles of the same columns read their operands from a near
+        cache.
         """
         row, *loops = state.loops(name)
         terms = [loop for loop in loops if state.is_reduce(loop)]
@@ -114,19 +115,19 @@ class CellTiling:
 
 
 def scan_rules() -> list[Rule]:
-    """Return the rules for scans, which come before those that know only computations without an order."""
+    """Return the rules for scans, which precede those for computations without an order."""
     return [ScanTiling(), CellTiling()]
 
 
 def scan_of(state: State, name: str) -> ScanOp | None:
-    """Return the scan that a stage is a cell of."""
+    """Return the scan to which a cell belongs."""
     op = state.op(name)
     scans = (each for each in state.graph.ops if isinstance(each, ScanOp) and each is not op)
     return next((scan for scan in scans if scan.has_member(op)), None)
 
 
 def shared_loops(state: State, name: str) -> list[str]:
-    """Return the loops of a cell's sum that threads may share in each row, as they share none around the rows."""
+    """Return the loops of a cell's sum that threads may share in each row, if they share none around the rows."""
     scan = scan_of(state, name)
     op = state.op(name)
     if scan is None or op.reduce is None:
@@ -138,7 +139,7 @@ def shared_loops(state: State, name: str) -> list[str]:
 
 
 def _reads_along(op: ComputeOp) -> bool:
-    """Check if most operands that differ from column to column and from term to term lie in the order of the terms."""
+    """Check if most operands that depend on both column and term are contiguous along the terms."""
     column, term = op.axis[-1], op.reduce_axis[-1]
     found = [[free_vars(index) for index in load.indices] for load in loads_of(op)]
     last = [indices[-1] for indices in found if {column, term} <= set().union(*indices)]
@@ -147,13 +148,13 @@ def _reads_along(op: ComputeOp) -> bool:
 
 
 def _shares_weights(state: State, op: ScanOp) -> bool:
-    """Check if sums between rows read operands that several elements share, each time for as many as are in a tile."""
+    """Check if sums between rows read operands that several elements share, once for each tile."""
     cells = [name for name in state.stages if state.op(name) is not op and op.has_member(state.op(name))]
     return any(state.op(name).reduce is not None and state.needs_tiling(name) for name in cells)
 
 
 def independent_axes(op: ScanOp, ops: list[ComputeOp]) -> set[IterVar]:
-    """Return the axes of a scan along which no element needs others of the rows before."""
+    """Return the axes of a scan along which no element needs others of earlier rows."""
     states = {t.buffer for t in op.outputs}
     own: dict[ComputeOp, list[IterVar | None]] = {op: list(op.axis)}
     makers = {t.buffer: cell for cell in ops if cell is not op and op.has_member(cell) for t in cell.outputs}
@@ -176,7 +177,7 @@ def independent_axes(op: ScanOp, ops: list[ComputeOp]) -> set[IterVar]:
 
 
 def _crossed(op: ScanOp, load: Load, meaning: Mapping[Expr, IterVar | None]) -> set[IterVar]:
-    """Return the axes along which a load reads other elements than its own."""
+    """Return the axes along which a load reads elements other than its own."""
     return {
         axis
         for dim, (axis, index) in enumerate(zip(op.axis, load.indices, strict=True))

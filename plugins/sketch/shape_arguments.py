@@ -1,4 +1,4 @@
-"""Te code whose numbers are expressions of the arguments of a workload, so that it is for other shapes too."""
+"""Te code with numbers as expressions of a workload's arguments, so that it fits other shapes, too."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from itertools import combinations, permutations
 from typing import TypeAlias
 
 Lines: TypeAlias = Callable[[Mapping[str, int]], "Sequence[str] | None"]
-"""The te code for some values of the arguments; None where the computation refuses them."""
+"""A function that writes the te code for some values of the arguments; None if the computation refuses them."""
 
-_PROBES = 6  # other values of each argument, by itself
+_PROBES = 6  # the number of other values of each single argument
 _LEAST_PROBES = 3
 _TOGETHER = ((5, 0), (7, 0), (5, 1), (1000, 0))
-"""Times all arguments, and more: values on which the expressions are checked."""
+"""Factors and summands of all arguments, for values that check the expressions."""
 
-_DIVISORS = range(2, 9)  # of strides
-_LEAST, _MOST = -16, 16  # the borders and windows that are added before a division
+_DIVISORS = range(2, 9)  # divisors such as strides
+_LEAST, _MOST = -16, 16  # borders and windows added before a division
 
 
 @dataclass(frozen=True)
 class _Sample:
     """The numbers of the code for some values of the arguments.
 
-    `same_form` is False if the text around them is another one than for the given values.
+    `same_form` is False if the text around them differs from that for the given values.
     """
 
     values: Mapping[str, int]
@@ -56,14 +56,14 @@ class _Code:
 
     @property
     def between(self) -> list[str]:
-        """The text around the numbers, which other shapes have too."""
+        """The text around the numbers, shared by other shapes."""
         return [self.text[a:b] for a, b in zip((0, *(end for _, end in self.spans)), self._starts(), strict=True)]
 
     def _starts(self) -> list[int]:
         return [*(start for start, _ in self.spans), len(self.text)]
 
     def written(self, expressions: Mapping[int, str]) -> list[str]:
-        """Return the lines with expressions in the place of some numbers."""
+        """Return the lines with expressions in place of some numbers."""
         parts = self.between
         text = parts[0]
         for n, (number, after) in enumerate(zip(self.numbers, parts[1:], strict=True)):
@@ -74,9 +74,9 @@ class _Code:
 
 
 def over_arguments(lines: Lines, given: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """Write code with expressions of as many arguments as can vary.
+    """Write code with expressions of as many arguments as possible.
 
-    The expressions are found from the code for other values, and checked on values that they were not found from.
+    The expressions are found from the code for some values, and checked on others.
 
     Args:
         given: the arguments that may vary, with their values: integers from 1 up.
@@ -85,7 +85,7 @@ def over_arguments(lines: Lines, given: Mapping[str, int]) -> tuple[list[str], l
         The lines, and the names of the arguments in them.
     """
     first = lines(given)
-    assert first is not None  # the computation takes them
+    assert first is not None  # the computation accepts the given values
     code = _Code(first)
     base = _Sample(given, code.numbers)
 
@@ -129,7 +129,7 @@ def _others(value: int) -> Iterator[int]:
 def _expressions(
     names: Sequence[str], base: _Sample, alone: Mapping[str, Sequence[_Sample]], together: Sequence[_Sample]
 ) -> dict[int, str] | None:
-    """Return an expression for each number that is not the same in all samples; None where one has none."""
+    """Return an expression for each number that differs between samples; None if one has no expression."""
     samples = [base, *(each for name in names for each in alone[name]), *together]
     if not all(each.same_form for each in together):
         return None
@@ -162,7 +162,7 @@ def _is_float32(value: float) -> bool:
 
 
 def _candidates(on: Sequence[str], wanted: Sequence[tuple[Mapping[str, int], float]], number: str) -> Iterator[str]:
-    """Expressions that a number may be, the plainest first, of the arguments that it depends on."""
+    """Yield candidate expressions for a number, the plainest first, of the arguments on which it depends."""
     values, first = wanted[0]
     products = [" * ".join(some) for count in range(len(on), 0, -1) for some in combinations(on, count)]
     if not number.isdigit():
@@ -195,7 +195,7 @@ def _term(name: str, factor: int) -> str:
 
 
 def _slope(name: str, wanted: Sequence[tuple[Mapping[str, int], float]]) -> float:
-    """Return the change of a number with an argument alone."""
+    """Return the change of a number with only one argument."""
     base, first = wanted[0]
     for values, value in wanted[1:]:
         if [key for key in base if values[key] != base[key]] == [name]:

@@ -1,4 +1,4 @@
-"""The rule `SharedTiles`: stages that one consumer combines element by element are tiled by the same knobs."""
+"""The rule `SharedTiles`: stages that one consumer combines elementwise are tiled by the same knobs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pegbox.plugins.sketch.tiles import Tiles
 
 
 class SharedTiles:
-    """The two products of a gated unit, say, have one set of tiles, and one place in the loops of what combines them.
+    """A rule by which, for example, the two products of a gated unit have one set of tiles, and one place in the loops
+    of their consumer.
 
-    With knobs of their own, the space would be that of one product squared, and one of them could not be fused: the
+    With separate knobs, the space would be that of one product squared, and one of them could not be fused, since the
     loops of the consumer follow the tiles of the other.
 
     Args:
-        tilings: the rules that tile, each with a structure of its own.
+        tilings: the tiling rules, each with its own structure.
     """
 
     def __init__(self, *tilings: MultiLevelTiling) -> None:
@@ -39,7 +40,7 @@ class SharedTiles:
 
 
 def sibling(state: State, name: str) -> Tiles | None:
-    """Return the tiles of a stage with the same loops whose elements the same consumer combines with this one's."""
+    """Return the tiles of a stage with the same loops that the same consumer combines with this one."""
     consumers = state.consumers(name)
     if len(consumers) != 1 or not state.needs_tiling(name) or state.is_output(name):
         return None
@@ -54,7 +55,7 @@ def sibling(state: State, name: str) -> Tiles | None:
 
 
 def _shape(state: State, name: str, *, dot: bool) -> tuple[object, ...]:
-    """Return the type and the loops of a stage, and which of them runs along the vectors."""
+    """Return the type and the loops of a stage, and its loop along the vectors."""
     op = state.op(name)
     along = dot_axis(state, name) if dot else op.axis[-1]
     extents = [axis.extent for axis in op.axis], [axis.extent for axis in op.reduce_axis]

@@ -1,4 +1,4 @@
-"""One sketch as a template module that a person edits, for other shapes too."""
+"""One sketch as a template module to edit, also for other shapes."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ from pegbox.task import ApplyingConfig, GeneratedTemplate, Task
 def sketch_template(task: Task, config: Config | None = None, *, sketch: str = "") -> str:
     """Write a template module with one sketch of a task, to be edited and tuned.
 
-    Its knobs are the splits of the sketch. It is for other shapes, too, where the arguments of the workload can be
-    found in the computation.
+    Its knobs are the splits of the sketch. It fits other shapes, too, if the workload's arguments can be found in the
+    computation.
 
     Args:
-        config: one of the task, such as the best: its sketch is written, with its places, threads and unrolling. The
-            module's comments show its splits.
-        sketch: the name of a sketch, in the place of `config`: its other choices are knobs, too.
+        config: a configuration of the task, such as the best: its sketch is written, with its places, threads and
+            unrolling. The module's comments show its splits.
+        sketch: the name of a sketch, in place of `config`: its other choices are knobs, too.
 
     Raises:
-        ArgumentError: not one of both, no task of sketches, or no sketch of that name.
+        ArgumentError: both or neither are given, the task has no sketches, or none of that name.
         TemplateError: an argument cannot be written as Python.
     """
     space = sketch_space(task)
@@ -70,7 +70,7 @@ def sketch_template(task: Task, config: Config | None = None, *, sketch: str = "
 
 
 def sketch_space(task: Task) -> SketchSpace:
-    """Return the sketches of a task. Raises `ArgumentError` where it has none."""
+    """Return the sketches of a task. Raises `ArgumentError` if it has none."""
     check_instance("task", task, Task, "what pegbox.create_task makes")
     template = task.template
     space = template.space(task.target, task.args, task.kwargs) if isinstance(template, GeneratedTemplate) else None
@@ -80,7 +80,7 @@ def sketch_space(task: Task) -> SketchSpace:
 
 
 def same_splits(task: Task, config: Config, written: Task) -> Config:
-    """Return the configuration of the template that was written from a configuration of a task."""
+    """Return the written template's configuration for a configuration of the task."""
     space = sketch_space(task)
     cfg = ApplyingConfig(config, task.target)
     values = space.own(cfg, space.chosen(cfg))
@@ -104,11 +104,11 @@ class _Module:
             self.names[key] = unused_name(identifier(key), {*taken, *self.names.values()})
         self.taken = {*taken, *self.names.values()}
         sizes = {self.names[k]: v for k, v in self.arguments.items() if type(v) is int and v > 0}
-        known = self._lines_of(sizes) == lines  # neither packed nor derived by rules that leave more terms
+        known = self._lines_of(sizes) == lines  # without packing, and without rules that leave more terms
         self.lines, self.varied = over_arguments(self._lines_of, sizes) if known else (lines, [])
 
     def _lines_of(self, sizes: Mapping[str, int]) -> list[str] | None:
-        """Return the te code of the computation for other sizes; None where it refuses them."""
+        """Return the te code of the computation for other sizes; None if it refuses them."""
         given = {key: sizes.get(name, self.arguments[key]) for key, name in self.names.items()}
         try:
             arguments = computation(self.workload.tensors(**given))
@@ -159,20 +159,20 @@ class _Module:
         return [*lines, *(constraint_text(limit, "") for limit in self._limits())]
 
     def _limits(self) -> Iterator[TileLimit]:
-        """Yield the limits of tiles, which are those of other shapes, too, but for the least one."""
+        """Yield the limits of tiles, which also hold for other shapes, except the smallest size."""
         for limit in dict.fromkeys(each for each in self.sketch.limits if isinstance(each, TileLimit)):
             message = f"the tile fits the {limit.registers} vector registers"
             yield replace(limit, least=1, message=message) if self.varied else limit
 
     def _lanes(self) -> dict[str, int]:
-        """Return the lanes of the splits along vectors, where the shape may be another."""
+        """Return the lanes of the splits along vectors, if the shape may vary."""
         limits = [limit for limit in self.sketch.limits if isinstance(limit, TileLimit)]
         return {limit.knobs[-1]: limit.lanes for limit in limits} if self.varied else {}
 
 
 @dataclass(frozen=True)
 class _TemplateWriter(StepWriter):
-    """Steps as the code of a template in which splits are knobs, declared where they are first applied."""
+    """A writer of steps as a template's code with splits as knobs, declared at their first use."""
 
     splits: dict[str, SketchKnob]
     lanes: Mapping[str, int]
@@ -193,7 +193,7 @@ class _TemplateWriter(StepWriter):
 
 
 def _without_unused(lines: list[str]) -> list[str]:
-    """Return the lines that do not only name axes which no other line has."""
+    """Drop the lines that only name unused axes."""
     counts = Counter(word for line in lines for word in re.findall(r"\w+", line))
     unused = re.compile(r"(\(?\w.*) = s\[\w+\]\.op\.(reduce_)?axis")
     found = ((unused.fullmatch(line), line) for line in lines)
@@ -201,7 +201,7 @@ def _without_unused(lines: list[str]) -> list[str]:
 
 
 def _fits(split: SketchKnob, lanes: int, loop: str) -> str:
-    """Return the filter of a split along vectors, of any extent: it fills them, as far as those of the sketch do."""
+    """Return the filter of a split along vectors, for any extent: it fills them as well as the sketch's splits."""
     most = "" if split.innermost is None else f"split.size[-1] <= {split.innermost}"
     full = f"split.size[-1] % min({lanes}, {loop}.extent) == 0"
     parts = [full] if all(extent % lanes == 0 for extent in split.allowed) else []

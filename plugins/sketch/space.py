@@ -26,9 +26,9 @@ class Sketch:
     Attributes:
         name: the rules that made it.
         arguments: the kernel's arguments in call order.
-        layouts: the layouts of those that are packed ahead.
-        credits: up to how many steps each rule made; knobs and places were added behind them.
-        plain: the outputs of the same computation of those operands unpacked; none where none is packed.
+        layouts: the layouts of arguments packed ahead.
+        credits: the number of steps after each rule; knobs and places were added after them.
+        plain: the outputs of the same computation with unpacked operands; empty if none is packed.
     """
 
     name: str
@@ -46,16 +46,16 @@ class Sketch:
         return [t for t in self.arguments if isinstance(t.op, ComputeOp)]
 
     def code(self, values: KnobChoices | None) -> str:
-        """Return the computation and the schedule that the values of the knobs make, as te code."""
+        """Write the computation and the schedule for the values of the knobs as te code."""
         outputs = ", ".join(name for name, t in self.tensors.items() if t in self.outputs)
         lines = [*compute_lines(self.arguments, self.tensors), "", f"s = te.create_schedule([{outputs}])"]
         return "\n".join([*lines, *schedule_lines(self.steps, values)]) + "\n"
 
     def schedule(self, cfg: Any) -> TESchedule:
-        """Return the schedule that the values of the knobs make.
+        """Make the schedule for the values of the knobs.
 
         Raises:
-            ScheduleError: they make one that is not legal; the rule whose step it is is named.
+            ScheduleError: the schedule is not legal; the message names the responsible rule.
         """
         run = StepRun(create_schedule([t.op for t in self.outputs]), dict(self.tensors), cfg)
         for number, step in enumerate(self.steps):
@@ -73,8 +73,8 @@ class SketchSpace:
     """The space of several sketches: `space(cfg)` declares all knobs, and applies the chosen sketch.
 
     Attributes:
-        declared: the knobs by their names in the space, each with the sketches that have it: equal ones are one.
-        limits: the constraints of the space, each once, with the names that their knobs have in it.
+        declared: the knobs by their names in the space, each with the sketches that have it; equal knobs are merged.
+        limits: the constraints of the space, each once, with the names of their knobs in it.
     """
 
     def __init__(self, sketches: Sequence[Sketch]) -> None:
@@ -114,13 +114,13 @@ class SketchSpace:
         return sketch.code(self.own(cfg, sketch))
 
     def pack_weights(self, array: np.ndarray[Any, Any], name: str = "") -> np.ndarray[Any, Any]:
-        """Return an operand as every kernel of the space takes it: zeros behind its end, panel after panel.
+        """Pack an operand for every kernel of the space: panel after panel, with zeros after its end.
 
         Args:
-            name: of the operand in the computation; not needed where only one is packed.
+            name: the operand's name in the computation; not needed if only one is packed.
 
         Raises:
-            ArgumentError: none is packed or not this one, or the array has another shape or dtype.
+            ArgumentError: no operand is packed, or not this one, or the array has another shape or dtype.
         """
         layouts = {each.name: each for each in next(iter(self.sketches.values())).layouts}
         if not layouts:
@@ -144,7 +144,7 @@ class SketchSpace:
         return limit if len(self.having(limit.knobs)) == len(sketches) else SketchLimit(limit, CHOICE, sketches)
 
     def having(self, knobs: Sequence[str]) -> list[str]:
-        """Return the sketches that have all of some knobs."""
+        """Return the sketches that have all of the given knobs."""
         return [sketch for sketch in self.sketches if all(sketch in self.declared[knob][1] for knob in knobs)]
 
     def chosen(self, cfg: Any) -> Sketch:
@@ -152,7 +152,7 @@ class SketchSpace:
         return self.sketches[cfg[CHOICE].val] if len(self.sketches) > 1 else next(iter(self.sketches.values()))
 
     def own(self, cfg: Any, sketch: Sketch) -> KnobChoices:
-        """Return the values of a sketch's knobs by the names that they have in the sketch."""
+        """Return the values of a sketch's knobs by their names in the sketch."""
         return _Renamed(cfg, self.names(sketch))
 
     def names(self, sketch: Sketch) -> dict[str, str]:
@@ -160,7 +160,7 @@ class SketchSpace:
         return self._names[sketch.name]
 
     def condition(self, name: str) -> dict[str, Any]:
-        """Give the condition under which a knob exists."""
+        """Return the condition under which a knob exists."""
         knob, users = self.declared[name]
         found = {} if len(users) == len(self.sketches) else {CHOICE: tuple(users)}
         if knob.when is not None:
@@ -181,7 +181,7 @@ def _shared(sketches: Sequence[Sketch]) -> dict[str, tuple[SketchKnob, list[str]
     names: dict[tuple[SketchKnob, str], str] = {}
     users: dict[str, tuple[SketchKnob, list[str]]] = {}
     for sketch in sketches:
-        own: dict[str, str] = {}  # a knob comes after the one that it depends on
+        own: dict[str, str] = {}  # a knob follows the one on which it depends
         for knob in sketch.knobs:
             meaning = knob, "" if knob.when is None else own[knob.when[0]]
             if meaning not in names:

@@ -33,20 +33,20 @@ from pegbox.te import Stage, create_schedule
 
 
 class State:
-    """The stages of a computation, as rules change them.
+    """The stages of a computation while rules change them.
 
-    Stages are named by their tensors, loops by names that are unique in the sketch. A rule takes a `copy` for each
+    Stages are named by their tensors, loops by names that are unique in the sketch. A rule makes a `copy` for each
     sketch that it derives, and calls the methods below, which are those of a TE schedule.
 
     Attributes:
-        by_access: each access is asked for reuse, not each tensor; see `needs_multi_level_tiling`.
+        by_access: True to check each access for reuse, not each tensor; see `needs_multi_level_tiling`.
         applied: words for the rules that made the sketch.
         credits: the number of steps after each rule, with the rule.
-        limits: the conditions that its knobs meet together.
-        tiles: the stages that are tiled.
+        limits: the conditions on combinations of its knobs.
+        tiles: the tiled stages.
         places: the stages whose place is a knob.
-        caches: the stages that `cache_write` made, each with the stage that copies out of it.
-        partials: the stages that `rfactor` made, each with the stage that combines its parts.
+        caches: the stages made by `cache_write`, each with the stage that copies out of it.
+        partials: the stages made by `rfactor`, each with the stage that combines its parts.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class State:
         self._graph = Graph([], [])
 
     def copy(self) -> State:
-        """Return the same sketch, to be continued on its own."""
+        """Copy the sketch, to continue it independently."""
         other = copy(self)
         for name, value in vars(self).items():
             if isinstance(value, list | dict | set | StepRun):
@@ -97,7 +97,7 @@ class State:
         return self._run.names.get(buffer)
 
     def op(self, stage: str) -> ComputeOp:
-        """Return the operation of a stage as it is now: rewrites exchange it."""
+        """Return the present operation of a stage, which rewrites may replace."""
         return self._stage(stage).op
 
     @property
@@ -109,7 +109,7 @@ class State:
         return self._graph
 
     def consumers(self, stage: str) -> list[str]:
-        """Return the stages that need a stage's values, through those that are inlined."""
+        """Return the stages that need a stage's values, also through inlined ones."""
         readers = self.graph.consumers(self.op(stage), self._inlined)
         return [self._run.names[op.outputs[0].buffer] for op in readers]
 
@@ -132,25 +132,25 @@ class State:
         return slides or needs_multi_level_tiling(op, by_access=self.by_access)
 
     def matched_consumer(self, stage: str) -> str | None:
-        """Return the single consumer, where it needs just the element that it computes itself, and not both reduce.
+        """Return the single consumer, if it needs only the same element, and not both reduce.
 
-        None for outputs, which stay at the root, and where the consumer's loops are not its axes any more.
+        None for outputs, which stay at the root, and if the consumer's loops are no longer its axes.
         """
         consumers = self.consumers(stage)
         if len(consumers) != 1 or self.is_output(stage):
             return None
         mine, its = self.op(stage), self.op(consumers[0])
         if self._stage(consumers[0]).leaf_iter_vars != [*its.axis, *its.reduce_axis]:
-            return None  # its loops are others already
+            return None  # its loops have changed already
         matches = self.is_elementwise(stage, consumers[0])
         return consumers[0] if matches and not (mine.reduce_axis and its.reduce_axis) else None
 
     def is_elementwise(self, stage: str, consumer: str) -> bool:
-        """Check if each element of a consumer needs just the stage's element at the same place."""
+        """Check if each element of a consumer needs only the stage's element at the same place."""
         return self.graph.is_elementwise_match(self.op(stage), self.op(consumer), by_access=self.by_access)
 
     def is_root(self, stage: str) -> bool:
-        """Check if a stage is computed whole, in loops of its own."""
+        """Check if a stage is computed as a whole, in its own loops."""
         return isinstance(self._stage(stage).attach, Root)
 
     def is_cached(self, stage: str) -> bool:
@@ -162,7 +162,7 @@ class State:
         return self._run.values[loop] not in self._stage(stage).kinds
 
     def attached(self, stage: str) -> list[tuple[str, str]]:
-        """Return the stages that are computed in loops of this one, each with the loop."""
+        """Return the stages computed in loops of this one, each with the loop."""
         places = [(name, self._stage(name).attach) for name in self.stages]
         at = [(name, place) for name, place in places if isinstance(place, At) and place.stage is self._stage(stage)]
         return [(name, self._run.names[place.loop]) for name, place in at]
@@ -171,7 +171,7 @@ class State:
         return isinstance(self._stage(stage).attach, Inline)
 
     def loops(self, stage: str) -> list[str]:
-        """Return the names of a stage's loops, outermost first. Axes that no step has named get names."""
+        """Return the names of a stage's loops, outermost first. Unnamed axes get names."""
         leaves = self._stage(stage).leaf_iter_vars
         if any(loop not in self._run.names for loop in leaves):
             self._name_axes(stage)
@@ -187,11 +187,11 @@ class State:
         return int(self._run.values[loop].extent)
 
     def longest(self, loop: str) -> int:
-        """Return the most iterations that a loop may have, whatever the knobs say."""
+        """Return the largest number of iterations of a loop for any values of the knobs."""
         return self._longest.get(loop) or self.extent(loop)
 
     def iterations(self, stage: str, loop: str) -> Extent | int | None:
-        """Count a loop's iterations: a number, or a part of a split; None where other parts decide it."""
+        """Count a loop's iterations: a number, or a part of a split; None if other parts decide it."""
         numbers = (n for n, axis in enumerate(self.op(stage).loop_axes) if axis is self._run.values[loop])
         loop = self._factored.get(stage, {}).get(next(numbers, None), loop)
         if loop in self._levels:
@@ -204,7 +204,7 @@ class State:
         return [loop for loop in self.loops(stage) if self._run.values[loop] in parts]
 
     def is_reduce(self, loop: str) -> bool:
-        """Check if a loop runs over values that are combined."""
+        """Check if a loop runs over the terms of a reduction."""
         return bool(self._run.values[loop].kind == "reduce")
 
     def is_ordered(self, stage: str, loop: str) -> bool:
@@ -230,13 +230,13 @@ class State:
             self.credits.append((len(self.steps), rule))
 
     def knob(self, knob: SketchKnob) -> str:
-        """Declare a knob; gives its name, numbered where another one has it."""
+        """Declare a knob; return its name, numbered if another one has it."""
         name = unused_name(knob.name, {*self.knobs, CHOICE})
         self.knobs[name] = replace(knob, name=name)
         return name
 
     def unused(self, name: str) -> str:
-        """Return a name for a tensor that only some values of a knob make."""
+        """Return a name for a tensor that exists only for some values of a knob."""
         found = self._unused([name])[0]
         self._reserved.add(found)
         return found
@@ -252,12 +252,12 @@ class State:
     def tile(
         self, stage: str, loop: str, levels: int, *, innermost: int | None = None, tails: bool = False, knob: str = ""
     ) -> tuple[str, list[str]]:
-        """Split a loop into `levels` loops by a knob; gives the knob's name and the loops.
+        """Split a loop into `levels` loops by a knob; return the knob's name and the loops.
 
         Args:
-            innermost: the most iterations of the last loop.
-            tails: where the extent has few divisors, also splits that do not divide it.
-            knob: one that splits another loop alike; by default a new one.
+            innermost: the largest number of iterations of the last loop.
+            tails: allow splits that do not divide the extent, if it has few divisors.
+            knob: a knob that splits another loop in the same way; by default a new one.
         """
         extent = self.extent(loop)
         policy = "verbose" if tails and has_few_divisors(extent) else "factors"
@@ -288,7 +288,7 @@ class State:
         return parts
 
     def cache_write(self, stage: str, scope: str = "local", order: Sequence[int] | None = None) -> str:
-        """Add a stage that computes; the former stage copies from it."""
+        """Add a stage that computes; the original stage copies from it."""
         outputs = self._outputs(stage)
         given = Name(stage) if len(outputs) == 1 else tuple(map(Name, outputs))
         results = [f"{name}_{scope}" for name in outputs]
@@ -302,7 +302,7 @@ class State:
         return self.call(None, "cache_read", *arguments, results=[copy], order=order and tuple(order))[0]
 
     def rfactor(self, stage: str, loop: str, axis: int) -> str:
-        """Partial results of a reduction, a stage of their own."""
+        """Add a stage with partial results of a reduction."""
         results = [f"{name}_rf" for name in self._outputs(stage)]
         left = [each for each in self.loops(stage) if self.is_reduce(each) and each != loop]
         partial = self.call(None, "rfactor", Name(stage), Name(loop), axis, results=results)[0]
@@ -313,7 +313,7 @@ class State:
         return partial
 
     def choose(self, knob: str, branches: Sequence[tuple[Any, Sequence[SketchStep]]]) -> None:
-        """Steps that a knob's value chooses; they are not done on the schedule here."""
+        """Add steps that a knob's value chooses, without applying them to the schedule here."""
         self.do(Choice(knob, tuple((value, tuple(steps)) for value, steps in branches)))
 
     def place(
@@ -324,13 +324,13 @@ class State:
         after: Sequence[SketchStep] = (),
         like: PlaceKnob | None = None,
     ) -> None:
-        """Let a knob say in which loop of its consumer a stage is computed.
+        """Let a knob choose the loop of its consumer in which a stage is computed.
 
         Args:
-            elsewhere: the value for none of the loops; None where it has to be one.
+            elsewhere: the value for none of the loops; None if it must be one.
             before: steps that make the stage.
             after: steps on the stage in its place.
-            like: another place, with as many loops, whose knob this one has too.
+            like: another place, with as many loops, whose knob this one shares.
         """
         other = () if elsewhere is None else (elsewhere,)
         knob = self.knob(SketchKnob(place.knob, candidates=(*other, *place.loops))) if like is None else like.knob
@@ -341,7 +341,7 @@ class State:
         self.places.append(chosen)
 
     def _outputs(self, stage: str) -> list[str]:
-        """Return the names of all that a stage computes."""
+        """Return the names of all outputs of a stage."""
         return [self._run.names[tensor.buffer] for tensor in self.op(stage).outputs]
 
     def _name_axes(self, stage: str) -> None:
@@ -361,21 +361,21 @@ class State:
 
 
 def has_few_divisors(extent: int) -> bool:
-    """Check if a number has fewer divisors than there are powers of two up to it, as primes do."""
+    """Check if a number has fewer divisors than powers of two up to it, like primes."""
     pairs = sum(extent % n == 0 for n in range(1, math.isqrt(extent) + 1))
     return 2 * pairs - (math.isqrt(extent) ** 2 == extent) < extent.bit_length() - 1
 
 
 def spatial_and_reduce(op: ComputeOp) -> tuple[int, int]:
-    """Return the number of points of an operation's output, and of terms in each."""
+    """Return the number of points of an operation's output, and the number of terms in each."""
     return math.prod(a.extent for a in op.axis), math.prod(a.extent for a in op.reduce_axis)
 
 
 def follow(state: State, target: str, knobs: Sequence[str], level: int) -> str:
-    """Tile a consumer as its producer is tiled, in `level` + 1 levels; gives its last loop of the level.
+    """Tile a consumer like its producer, in `level` + 1 levels; return its last loop of the level.
 
     Args:
-        knobs: the splits of the producer's axes, in their order.
+        knobs: the splits of the producer's axes, in order.
     """
     levels: list[list[str]] = [[] for _ in range(level + 1)]
     for loop, knob in zip(state.loops(target), knobs, strict=True):

@@ -1,7 +1,7 @@
-"""The steps of a sketch: calls on a TE schedule whose values are left to knobs.
+"""The steps of a sketch: calls on a TE schedule with values from knobs.
 
-`StepRun` does them, `StepWriter` writes them as te code. Tensors and loops are named, so that one sketch can be
-replayed on a schedule that is made anew for each candidate.
+`StepRun` performs them, `StepWriter` writes them as te code. Tensors and loops are named, so that one sketch can be
+replayed on a new schedule for each candidate.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class OptionValue(Reference):
 
 @dataclass(frozen=True)
 class Size(Reference):
-    """The product of a split's extents from a level on: the iterations of the loops from there on."""
+    """The product of a split's extents from a level on: the iterations of those loops."""
 
     knob: str
     level: int
@@ -86,7 +86,7 @@ class Size(Reference):
 
 @dataclass(frozen=True)
 class Candidates(Reference):
-    """The values of a `define_knob`, tuples among them."""
+    """The values of a `define_knob`, including tuples."""
 
     values: tuple[Any, ...]
 
@@ -99,7 +99,7 @@ class Candidates(Reference):
 
 @dataclass(frozen=True)
 class Verbatim(Reference):
-    """An argument that is known as text alone."""
+    """An argument that is known only as text."""
 
     text: str
 
@@ -109,7 +109,7 @@ class Verbatim(Reference):
 
 @dataclass(frozen=True)
 class SplitFilter(Reference):
-    """The filter of a `define_split`: the most iterations of the last loop, or a list of those that it may have."""
+    """The filter of a `define_split`: the largest extent of the last loop, or a list of allowed ones."""
 
     most: int | None
     allowed: tuple[int, ...]
@@ -142,7 +142,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class Tile:
-    """The step `results = cfg[knob].apply(s, stage, loop)`: a loop becomes one for each extent of a split."""
+    """The step `results = cfg[knob].apply(s, stage, loop)`: a loop becomes one loop for each extent of a split."""
 
     stage: str
     loop: str
@@ -175,7 +175,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Choice:
-    """Other steps for each value of a knob; none for values that are not listed, or while nothing is chosen."""
+    """Different steps for each value of a knob; none for values that are not listed, or without a choice."""
 
     knob: str
     branches: tuple[tuple[Any, tuple[SketchStep, ...]], ...]
@@ -204,25 +204,25 @@ SketchStep: TypeAlias = Axes | Step | Tile | Choice
 
 
 def stage_call(stage: str | None, method: str, *arguments: Any, results: Sequence[str] = (), **options: Any) -> Step:
-    """Return the step that calls a method of a stage, or of the schedule; options that are None are left out."""
+    """Return the step that calls a method of a stage, or of the schedule, without options that are None."""
     given = tuple((name, value) for name, value in options.items() if value is not None)
     return Step(method, arguments, given, tuple(results), stage)
 
 
-@lru_cache(maxsize=4096)  # sketches have most of them in common
+@lru_cache(maxsize=4096)  # sketches share most of them
 def compute_at(stage: str, consumer: str, loop: str) -> Step:
     """Return the step that computes a stage in a loop of another one."""
     return stage_call(stage, "compute_at", StageArgument(consumer), Name(loop))
 
 
 class StepRun:
-    """The schedule that steps have made so far.
+    """The schedule made by steps so far.
 
     Attributes:
         values: the tensors and loops by their names in the steps.
         names: the names of buffers and loops.
-        choices: the values of the knobs. Without any, for a sketch that is still derived, all splits are into ones and
-            no branch of a choice is taken; the structure is the same.
+        choices: the values of the knobs. Without them, while a sketch is being derived, all splits are into ones and no
+            branch of a choice is taken; the structure is the same.
     """
 
     def __init__(self, s: TESchedule, values: Mapping[str, Any], choices: KnobChoices | None = None) -> None:
@@ -232,13 +232,13 @@ class StepRun:
         self.bind(list(values), list(values.values()))
 
     def copy(self) -> StepRun:
-        """Return the same, to be continued on its own."""
+        """Copy it, to continue independently."""
         other = copy(self)
         other.s, other.values, other.names = self.s.copy(), self.values.copy(), self.names.copy()
         return other
 
     def do(self, steps: Sequence[SketchStep]) -> None:
-        """Do the steps in order.
+        """Perform the steps in order.
 
         Raises:
             ScheduleError: one is not legal.
@@ -259,16 +259,16 @@ class StepRun:
 
 @dataclass(frozen=True)
 class StepWriter:
-    """Steps as te code.
+    """A writer of steps as te code.
 
     Attributes:
-        cfg: the values of the knobs, where the code is for one configuration; without it the code asks `cfg`.
-        knobs: the names that the knobs have in `cfg`, where these are others.
+        cfg: the values of the knobs, if the code is for one configuration; otherwise the code reads `cfg`.
+        knobs: the names of the knobs in `cfg`, if they differ.
     """
 
     cfg: KnobChoices | None
     knobs: Mapping[str, str]
-    open_splits: ClassVar[bool] = False  # the code asks `cfg` for splits all the same
+    open_splits: ClassVar[bool] = False  # whether the code reads splits from `cfg` nevertheless
 
     def declared(self, knob: str, loop: str) -> Iterable[str]:
         """Yield the lines that declare a split before its first use."""
@@ -296,7 +296,7 @@ def schedule_lines(
 
 
 def targets(names: Sequence[str]) -> str:
-    """Names as one statement binds or returns them."""
+    """Write names for a statement that binds or returns them."""
     return f"({names[0]},)" if len(names) == 1 else ", ".join(names)
 
 
@@ -305,8 +305,8 @@ class SketchKnob:
     """A choice that a sketch leaves open: `define_split` of an extent, or `define_knob` of candidates.
 
     Attributes:
-        levels, innermost: of a split: the number of loops that it makes, and the most iterations of the last one.
-        allowed: of a split: the iterations that the last one may have where its vectors are to be full; empty: any.
+        levels, innermost: for a split, the number of its loops, and the largest number of iterations of the last one.
+        allowed: for a split, the allowed iterations of the last loop if its vectors must be full; empty for any.
         when: another knob of the sketch, and its values for which this one exists.
     """
 
@@ -331,7 +331,7 @@ class SketchKnob:
         """Return the step that declares it in a template's space, under a name and a condition on other knobs.
 
         Args:
-            axis, fits, policy: of a split, in the place of its extent, its filter and its policy.
+            axis, fits, policy: for a split, replacements of its extent, its filter and its policy.
         """
         if self.extent is None:
             return stage_call(None, "define_knob", name, Candidates(self.candidates), when=when or None)
@@ -345,7 +345,7 @@ class SketchKnob:
         return stage_call(None, "define_split", name, self.extent if axis is None else axis, **options)
 
     def innermosts(self) -> list[int]:
-        """Return the extents that the last loop of a split may have."""
+        """Return the possible extents of the last loop of a split."""
         assert self.extent is not None  # a split
         splits = policy_splits(self.extent, self.policy, self.levels, self.extent, self.policy != "factors")
         fits = self._filter or (lambda split: True)

@@ -9,7 +9,7 @@ from pegbox.compute import ComputeOp, Tensor, post_order, te_lines, tensor_names
 from pegbox.loops import literal
 
 RESERVED = ("s", "cfg", "pb", "np", "math", "list", "ValueError")
-"""The names in the code of a template besides te code."""
+"""The names in a template's code that are not te code."""
 
 
 def compute_lines(arguments: Sequence[Tensor], tensors: Mapping[str, Tensor]) -> list[str]:
@@ -21,7 +21,7 @@ def compute_lines(arguments: Sequence[Tensor], tensors: Mapping[str, Tensor]) ->
 
 
 def plain_lines(outputs: Sequence[Tensor], tensors: Mapping[str, Tensor]) -> list[str]:
-    """Return the te code of a function that gives other outputs of the inputs that `tensors` name."""
+    """Return the te code of a function that computes other outputs from the inputs named by `tensors`."""
     ops = [op for op in post_order([t.op for t in outputs]) if isinstance(op, ComputeOp)]
     given = {tensor.buffer: name for name, tensor in tensors.items() if not isinstance(tensor.op, ComputeOp)}
     names = {**tensor_names(ops, {*RESERVED, *given.values()}), **given}

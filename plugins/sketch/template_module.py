@@ -55,7 +55,7 @@ def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any])
     """Return the text of a module whose template `template_name(name)` has the same space and the same programs.
 
     Args:
-        arguments: what the workload was called with, by name: the module is for these only.
+        arguments: the workload's arguments by name; the module is only for these.
     """
     sketches = list(space.sketches.values())
     names = _names(space, name, arguments)
@@ -80,7 +80,7 @@ def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any])
 def _names(space: SketchSpace, name: str, arguments: Mapping[str, Any]) -> _Names:
     tensors = tuple(next(iter(space.sketches.values())).tensors)
     template = template_name(name)
-    given: dict[str, str] = {}  # those of the workload, but for the names that the template uses itself
+    given: dict[str, str] = {}  # the workload's names, except those that the template uses itself
     for key in arguments:
         given[key] = unused_name(identifier(key), {*given.values(), "te", "cfg", "list", "ValueError"})
     taken = [template, *given.values(), *tensors]
@@ -98,7 +98,7 @@ def _names(space: SketchSpace, name: str, arguments: Mapping[str, Any]) -> _Name
 
 
 def _choice(names: _Names) -> list[str]:
-    """Return the table of the sketches, and the function that says which of them a knob is for."""
+    """Return the table of the sketches, and the function that tells which sketches a knob belongs to."""
     entries = "".join(f"\n    {quoted(sketch)}: {function}," for sketch, function in names.schedules.items())
     condition = [
         f"left = tuple(name for name in names if name in {names.sketches})",
@@ -120,7 +120,7 @@ def _knob_lines(space: SketchSpace, names: _Names) -> list[str]:
 
 
 def _of_sketches(space: SketchSpace, names: _Names, users: Sequence[str], lines: list[str]) -> Iterator[str]:
-    """Statements about knobs that some of the sketches have."""
+    """Write statements about knobs that only some of the sketches have."""
     if len(users) == len(space.sketches):
         yield from lines
         return
@@ -139,7 +139,7 @@ def _declaration(space: SketchSpace, name: str, users: Sequence[str]) -> str:
 
 
 def _helpers(space: SketchSpace, arguments: Mapping[str, Any], names: _Names) -> list[str]:
-    """Return the functions that other ones call, where they do."""
+    """Return the helper functions that other functions call."""
     limited = any(isinstance(limit, BodyLimit) for sketch in space.sketches.values() for limit in sketch.limits)
     listed = any(isinstance(value, list) for value in arguments.values())
     needed = [(lists, names.lists)] * listed + [(written_out, names.written_out)] * limited

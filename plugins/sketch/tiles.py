@@ -10,11 +10,11 @@ class Tiles:
     """A tiled stage.
 
     Attributes:
-        structure: a letter a level, S for spatial loops and R for reduce ones.
+        structure: one letter per level, S for spatial loops and R for reduce ones.
         levels: the loops of each level, outermost first.
-        knobs: the splits of its spatial axes, in their order.
-        sums: those of its reduce axes that are split.
-        like: the stage whose knobs these are; "" where they are its own.
+        knobs: the splits of its spatial axes, in order.
+        sums: the splits of its reduce axes.
+        like: the stage whose knobs these are; "" if they are its own.
     """
 
     stage: str
@@ -26,12 +26,12 @@ class Tiles:
 
     @property
     def dot(self) -> bool:
-        """Does a reduce axis run along the vectors, not the last spatial one?"""
+        """True if a reduce axis runs along the vectors, not the last spatial one."""
         return self.structure.endswith("R")
 
     @property
     def register_tile(self) -> tuple[list[str], tuple[str, ...]]:
-        """The innermost loops, which are written out, the last one along the vectors; and the splits of these loops."""
+        """The innermost loops, which are unrolled, the last one along the vectors; and the splits of these loops."""
         if self.dot:
             return [*self.levels[-2], *self.levels[-1]], (*self.knobs, *self.sums)
         return self.levels[-1], self.knobs
@@ -39,10 +39,10 @@ class Tiles:
 
 @dataclass(frozen=True)
 class PlaceKnob:
-    """A knob that says in which loop of its consumer a stage is computed.
+    """A knob that chooses the loop of its consumer in which a stage is computed.
 
     Attributes:
-        values: those of the knob for the loops; empty: the loops themselves.
+        values: the knob's values for the loops; empty if they are the loops themselves.
     """
 
     knob: str

@@ -1,4 +1,4 @@
-"""The rule `Transposition`: elements that are read along another axis than the last are moved in small tiles."""
+"""The rule `Transposition`: elements read along an axis other than the last are moved in small tiles."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pegbox.plugins.sketch.state import State
 
 
 class Transposition:
-    """The axis along which an input lies in memory moves next to a part of the last axis.
+    """A rule that moves the axis along which an input is contiguous next to a part of the last axis.
 
-    The cache lines that the part reads then hold the elements of the following steps. Ansor's sketches read one
-    element of each line, and the line again when it has left the cache.
+    The cache lines that the part reads then hold the elements of the following steps. Ansor's sketches read one element
+    of each line, and the line again after it has left the cache.
     """
 
     def __init__(self, max_innermost_factor: int = 64) -> None:
@@ -27,7 +27,7 @@ class Transposition:
             return Match.NO
         if _axis_read_along(state, name) is None:
             return Match.NO
-        # Last, because it names the loops: a stage that no rule changes has none of that among its steps.
+        # Checked last, because it names the loops, which an unchanged stage should not have among its steps.
         return Match.ONLY if len(state.loops(name)) == len(op.axis) else Match.NO
 
     def apply(self, state: State, stage: int) -> list[Derived]:
@@ -44,7 +44,7 @@ class Transposition:
 
 
 def _axis_read_along(state: State, name: str) -> IterVar | None:
-    """Return the axis along which an operand lies in memory that has the last axis as another index."""
+    """Return the axis along which an operand with the last axis as another index is contiguous."""
     op = state.op(name)
     last = op.axis[-1]
     for load in loads_of(op):

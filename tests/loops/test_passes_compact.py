@@ -152,3 +152,15 @@ def test_params_are_never_allocated() -> None:
     s = te.create_schedule([b.op, c.op])
     assert allocated(through("compact", s, [a, b, c])) == {}
     check_values(s, [a, b, c])
+
+
+def test_rows_that_a_reader_walks_through_as_one_line_have_no_elements_between_them() -> None:
+    """Check that vectors beyond the end of a row do not tear the line apart."""
+    a = te.placeholder((6, 28), name="A")
+    b = te.compute((6, 28), lambda y, x: a[y, x] * 2, "B")
+    line = te.compute((6 * 28,), lambda q: b[q // 28, q % 28] + 1, "line")
+    s = te.create_schedule(line.op)
+    s[b].vectorize(s[b].split(s[b].op.axis[1], factor=16)[1])
+    s[line].vectorize(s[line].split(s[line].op.axis[0], factor=16)[1])
+    assert allocated(through("compact", s, [a, line]))["B"] == (6, 28)
+    check_values(s, [a, line])

@@ -345,7 +345,7 @@ def test_round_robin_gives_each_task_the_same(model: Model) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, ArgumentError, "no limit; give budget='10m'"),
+        ({}, ArgumentError, "has no limit; give budget='10m'"),
         ({"trials": 0}, ArgumentError, "trials=0"),
         ({"trials": 8, "allocation": "gradiant"}, UnknownName, "gradient"),
         ({"trials": 8, "allocation": "gradient:gamma=1"}, ArgumentError, "no option 'gamma'"),

@@ -104,7 +104,7 @@ def test_bad_names_are_refused() -> None:
         pb.operator("matmul", implementations=3)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="no implementation 'row' of matmul; did you mean 'rows'"):
         pb.operator("matmul", target=TARGET, implementations=["row"])(A, B)
-    with pytest.raises(ArgumentError, match="shapes are tuned one by one"):
+    with pytest.raises(ArgumentError, match="tune the shapes one by one"):
         pb.operator("matmul", target=TARGET, implementations="all").tune(shapes=[((3, 4), (4, 5))], trials=2)
 
 

@@ -383,7 +383,7 @@ def test_outputs_that_cannot_hold_the_result_are_refused(product: Operator) -> N
         (fixed, (A, B), "cannot be written to"),
         (np.empty((5, 3), np.float32).T, (A, B), "is not C-contiguous"),
         (overlapping, (a, B), "shares memory with A"),
-        (np.ma.masked_array(c), (A, B), "is a masked array, and kernels know no masks"),
+        (np.ma.masked_array(c), (A, B), "is a masked array, and kernels ignore masks"),
         ([[0.0]], (A, B), r"out is \[\[0.0\]\] \(list\), not an array"),
         ((c, c), (A, B), r"out has 2 arrays; it gives C: float32\[3, 5\]"),
     ):

@@ -150,7 +150,7 @@ def test_the_shape_of_one_input_is_enough(product: Operator) -> None:
         ({"shapes": [((3, 4), (4, 0))], "trials": 1}, "out of range"),
         ({"shapes": [((3, 4), (5, 6))], "trials": 1}, "gets K = 4 from A"),
         ({"shapes": [((3, 4), (4, 5))], "dtype": "floaty", "trials": 1}, "dtype='floaty'"),
-        ({"shapes": [((3, 4), (4, 5))]}, "no limit; give trials="),
+        ({"shapes": [((3, 4), (4, 5))]}, "has no limit; give trials="),
         ({"shapes": [((3, 4), (4, 5))], "trials": 0}, "trials=0"),
         ({"shapes": [((3, 4), (4, 5))], "trails": 1}, r"no argument 'trails'; did you mean 'trials'"),
     ],

@@ -61,7 +61,7 @@ def test_error_numbers_have_the_meaning_of_autotvm(task: Any, number: int, kind:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": 0.1}, r"version 0\.1 of AutoTVM's logs: 0\.2 is read"),
+        ({"version": 0.1}, r"version 0\.1 of AutoTVM's logs: pegbox reads 0\.2"),
         ({"result": [[1e9], 9, 1.0, 1.0]}, "error number 9: AutoTVM's are 0 to 8"),
         ({"result": [[], 0, 1.0, 1.0]}, "one or more costs"),
         ({"config": [1]}, "config is .* instead of dict"),
@@ -75,7 +75,7 @@ def test_what_autotvm_does_not_write_is_refused(task: Any, changes: dict[str, An
 def test_a_line_of_version_0_1_is_refused_in_words() -> None:
     config = {"i": 25, "t": "direct", "c": None, "e": [["tile", "sp", [16, 4]]]}
     form = {"v": 0.1, "i": ["llvm", "matmul", [64], {}, ["matmul", 64], config], "r": [[2e-4], 0, 3.2, 1.5e9]}
-    with pytest.raises(RecordError, match=r"version 0\.1 of AutoTVM's logs: 0\.2 is read"):
+    with pytest.raises(RecordError, match=r"version 0\.1 of AutoTVM's logs: pegbox reads 0\.2"):
         Record.from_line(json.dumps(form))
 
 

@@ -60,7 +60,7 @@ def test_packing_again_changes_nothing(file: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_packed(file: Path, tmp_path: Path, task: Any) -> None:
     with pytest.raises(ArgumentError, match=r"must end in \.jsonl, \.jsonl\.gz or \.jsonl\.xz"):
         pb.pack_space(file, tmp_path / "packed.zip")
-    with pytest.raises(ArgumentError, match="that is the source"):
+    with pytest.raises(ArgumentError, match="this is the source"):
         pb.pack_space(file, file)
     with pytest.raises(ArgumentError, match="cannot be written: there is no folder"):
         pb.pack_space(file, tmp_path / "no folder" / "packed.jsonl")

@@ -94,7 +94,7 @@ def test_a_runner_stands_in_for_any_task_of_the_workload(recorded: RecordedSpace
     result = pb.tune(task, runner=pb.SimulatedRunner(recorded), tuner="random", trials=5, progress=False)
     assert len(result.trials) == 5
     other = pb.create_task(f"{TEMPLATES}:rows", args=(16, 4))
-    with pytest.raises(RecordError, match=r"rows\.jsonl: recorded of test_rows\(n=8.*the task is test_rows\(n=16"):
+    with pytest.raises(RecordError, match=r"rows\.jsonl: recorded for test_rows\(n=8.*the task is test_rows\(n=16"):
         pb.tune(other, runner=pb.SimulatedRunner(recorded), progress=False)
 
 

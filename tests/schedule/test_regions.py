@@ -80,31 +80,37 @@ def test_an_interval_holds_all_values_and_an_exact_one_nothing_else(
             assert values == box
 
 
-quotients = st.builds(lambda c, d, f, k: (A * 3 + B + c) // d + f * k, st.integers(-3, 9), st.integers(2, 8), sums,
-                      st.integers(0, 2))  # fmt: skip
+sum_of_two = st.integers(-3, 9).map(lambda c: A * 3 + B + c)
+quotients = st.builds(lambda a, d, f, k: a // d + f * k, sum_of_two, st.integers(2, 8), sums, st.integers(0, 2))
+rests = st.builds(lambda a, d, f, k: a % d + f * k, sum_of_two, st.integers(2, 14), sums, st.integers(0, 2))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(
-    expr=st.one_of(exprs, quotients, st.builds(lambda e, d: e // d, quotients, st.integers(2, 8))),
+    expr=st.one_of(exprs, quotients, rests),
+    divisor=st.integers(1, 8),
     sizes=extents,
     running=st.sets(st.sampled_from(LOOPS), min_size=1),
-    cap=st.integers(1, 12),
+    limited=st.sampled_from([A * 3 + B, A * 6 + B * 2 + C]),
+    cap=st.integers(1, 24),
 )
 def test_an_interval_where_a_test_holds_has_all_values_and_no_more_than_without(
-    expr: Expr, sizes: Any, running: set[Var], cap: int
+    expr: Expr, divisor: int, sizes: Any, running: set[Var], limited: Expr, cap: int
 ) -> None:
     ranges = {v: (0, n - 1) for v, n in zip(LOOPS, sizes, strict=True)}
-    guard = build.compare("lt", A * 3 + B, cap)
+    guard = build.compare("lt", limited, cap)
     tested, plain = interval(expr, relaxation(running, ranges, guard)), interval(expr, Relaxation(running, ranges))
+    quotient = interval(expr // divisor, relaxation(running, ranges, guard))
     assert tested is not None
     assert plain is not None
+    assert quotient is not None
     assert tested.width <= plain.width
     for point in product(*(range(n) for n in sizes)):
         env = dict(zip(LOOPS, point, strict=True))
         if _value(guard, env):
-            lo = _value(tested.lo.to_expr(), env)
-            assert lo <= _value(expr, env) <= lo + tested.width
+            for found, value in ((tested, _value(expr, env)), (quotient, _value(expr, env) // divisor)):
+                lo = _value(found.lo.to_expr(), env)
+                assert lo <= value <= lo + found.width
 
 
 def test_a_guard_on_loops_that_stand_still_bounds_a_quotient() -> None:
@@ -114,6 +120,15 @@ def test_a_guard_on_loops_that_stand_still_bounds_a_quotient() -> None:
     found = interval(rows // 10, relaxation({B}, ranges, build.compare("lt", rows, 10)))
     assert found is not None
     assert (found.lo.const, found.width) == (0, 0)
+
+
+def test_a_guard_on_parts_of_vectors_bounds_quotients_and_rests_of_whole_ones() -> None:
+    """The second tile of four vectors has three of a group: 112 elements, counted or in vectors of 16."""
+    ranges = {A: (0, 1), B: (0, 3), C: (0, 15)}
+    vectors, elements = A * 4 + B, A * 64 + B * 16 + C
+    relax = relaxation({B, C}, ranges, build.compare("lt", elements, 112))
+    found = [interval(expr, relax) for expr in (vectors // 7, vectors % 7, elements // 112, elements % 112 // 16)]
+    assert [(str(f.lo.to_expr()), f.width) for f in found if f] == [("0", 0), ("a * 4", 3), ("0", 0), ("a * 4", 3)]
 
 
 @settings(max_examples=150, deadline=None)

@@ -551,7 +551,7 @@ def test_knobs_may_be_called_as_the_parts_of_a_record() -> None:
 def test_what_holds_no_configuration_is_refused() -> None:
     task = rows_task()
     other = create_task("matmul", args=(8, 8, 8)).space.get(0)
-    with pytest.raises(ArgumentError, match="of another space; take one of"):
+    with pytest.raises(ArgumentError, match="belongs to another space; take one of"):
         task.lower(SimpleNamespace(best=SimpleNamespace(config=other)))
     with pytest.raises(SpaceError, match=r"namespace.* found no configuration that runs"):
         task.lower(SimpleNamespace(best=None))

@@ -148,6 +148,30 @@ def test_half_vectors_are_a_choice_where_whole_ones_differ(width: int, lanes: in
         assert found == min(lanes, most)
 
 
+@pytest.mark.parametrize(("cpu", "sizes"), [("znver4", {8, 16}), ("znver5", {16}), ("emeraldrapids", {16})])
+def test_half_vectors_are_left_out_where_they_take_as_long_as_whole_ones(cpu: str, sizes: set[int]) -> None:
+    """A Zen 4 computes the halves of a vector one by one."""
+    task = pb.create_task(
+        "depthwise_conv2d", (1, 4, 28, 28, 3, 3), {"padding": 1}, target=f"llvm -mcpu={cpu} -num-cores 1"
+    )
+    assert {config["lanes"].val for config in task.space.iterate()} == sizes
+
+
+def test_predictions_prefer_tiles_with_few_loads_on_cores_with_whole_wide_vectors() -> None:
+    args, kwargs = (1, 4, 56, 56, 3, 3), {"padding": 1}
+    task, zen4 = (
+        pb.create_task("depthwise_conv2d", args, kwargs, target=f"llvm -mcpu={cpu} -num-cores 1")
+        for cpu in ("emeraldrapids", "znver4")
+    )
+    prefers = task.preference
+    assert prefers is not None
+    assert zen4.preference is None
+    found = {(c["tile_h"].val, c["tile_w"].val) for c in task.space.iterate() if prefers(c)}
+    assert {(4, 32), (7, 32), (4, 64)} <= found
+    assert not found & {(2, 32), (14, 16), (7, 48)}  # more loads, narrower than half a row, more registers
+    assert not any(c["copy"].val or not c["unroll_kh"].val for c in task.space.iterate() if prefers(c))
+
+
 def test_sums_of_narrow_rows_are_half_vectors() -> None:
     task = pb.create_task(
         "depthwise_conv2d",
@@ -300,7 +324,7 @@ def test_kernels_that_copy_nothing_update_no_memory_under_a_mask(target: str, wi
 )
 def test_a_copied_image_has_zeros_for_all_that_vectors_read(width: int, chosen: dict[str, int], zeros: str) -> None:
     """Check that a multiply-add reads no leftover of the stack: with some of them it takes a hundred times as long."""
-    target = "llvm -mcpu=x86-64-v4 -num-cores 1"
+    target = "llvm -mcpu=znver4 -num-cores 1"
     task = pb.create_task("depthwise_conv2d", (1, 4, 7, width, 3, 3), {"padding": 1}, target=target)
     chosen |= {"copy": True, "unroll_kh": False}
     text = task.show_ir(next(c for c in task.space.iterate() if all(c[k].val == v for k, v in chosen.items())))

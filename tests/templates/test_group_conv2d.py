@@ -10,6 +10,7 @@ import pytest
 import pegbox as pb
 from pegbox.codegen.targets.features import check_processor
 from pegbox.errors import TargetError, TemplateError
+from pegbox.search.models.prediction import predicted_configs
 from pegbox.templates import pack_weights
 from pegbox.testing import TemplateContract
 
@@ -42,7 +43,7 @@ def target_of(cpu: str) -> pb.Target:
 
 @pytest.mark.parametrize("weights", ["HWIO", "packed"])
 @pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
-@pytest.mark.parametrize("outputs", [1, 3, 4, 5, 8, 12, 16, 20, 24, 32, 33, 36])
+@pytest.mark.parametrize("outputs", [1, 3, 4, 5, 8, 12, 16, 20, 24, 32, 33, 36, 48, 80, 100])
 def test_values_are_those_of_a_convolution_of_each_group(outputs: int, cpu: str, weights: str) -> None:
     target = target_of(cpu)
     rng = np.random.default_rng(0)
@@ -145,7 +146,7 @@ def test_the_elements_of_a_vector_follow_from_the_outputs_of_a_group(outputs: in
     ("cpu", "outputs", "wide", "is_copied"),
     [
         ("x86-64-v4", 8, 8, False), ("x86-64-v4", 12, 16, True), ("x86-64-v4", 20, 32, False),
-        ("x86-64-v4", 24, 32, False), ("x86-64-v4", 60, 64, False), ("x86-64-v4", 100, 112, True),
+        ("x86-64-v4", 24, 32, False), ("x86-64-v4", 60, 64, False), ("x86-64-v4", 100, 112, False),
         ("x86-64-v3", 12, 16, True), ("x86-64-v3", 136, 136, False),
     ],
 )  # fmt: skip
@@ -168,6 +169,37 @@ def test_half_of_the_last_vector_of_a_group_is_left_out() -> None:
     text = task.show_ir(config)
     sums = re.findall(r"in vectorized range\((\d+)\):\n\s*tile\[[^=]*\] = tile\[", text)
     assert sorted(sums) == ["16", "8"]
+
+
+def test_the_last_tile_of_a_group_has_fewer_vectors(golden: Golden) -> None:
+    """Seven vectors are a tile of four and one of three, of whose last one AVX-512 computes half."""
+    kwargs = {"weights": "packed"}
+    task = pb.create_task(
+        "group_conv2d", (1, 8, 4, 8, 200, 1, 1, 2), kwargs, target="llvm -mcpu=x86-64-v4 -num-cores 1"
+    )
+    configs = task.space.iterate()
+    chosen = {"tile_w": 4, "vectors": 4, "order": "cyx"}
+    golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
+
+
+@pytest.mark.parametrize(("outputs", "most"), [(16, 1), (32, 2), (48, 3), (96, 4)])
+def test_the_vectors_of_a_tile_are_in_one_group(outputs: int, most: int) -> None:
+    args, kwargs = (1, 16, 4, 8, 4 * outputs, 3, 3, 4), {"weights": "packed"}
+    task = pb.create_task("group_conv2d", args, kwargs, target="llvm -mcpu=x86-64-v4 -num-cores 1")
+    assert max(config["vectors"].val for config in task.space.iterate()) == most
+
+
+@pytest.mark.parametrize(
+    ("size", "groups", "cores", "is_preferred"),
+    [(7, 2, 1, True), (7, 2, 2, True), (7, 2, 4, False), (7, 16, 1, False), (64, 2, 1, False)],
+)
+def test_weights_that_fit_no_near_cache_are_read_once(size: int, groups: int, cores: int, is_preferred: bool) -> None:
+    target = f"llvm -mcpu=x86-64-v4 -num-cores {cores} -caches=32,1024,8192"
+    args, kwargs = (1, 512, size, size, 512, 3, 3, groups), {"padding": 1, "weights": "packed"}
+    task = pb.create_task("group_conv2d", args, kwargs, target=target)
+    assert (task.preference is not None) == is_preferred
+    if is_preferred:
+        assert next(predicted_configs(task))["order"].val == "cyx"
 
 
 def test_channels_that_groups_are_given_are_left_out_of_the_result(golden: Golden) -> None:

@@ -56,19 +56,19 @@ def test_values_are_those_of_two_convolutions(
 
 
 @pytest.mark.parametrize(
-    ("layout", "tile"),
+    ("layout", "channels", "tile"),
     [
-        ("NHWC", {"point_h": 1, "point_w": 4}),
-        ("NCHW", {"point_lanes": "pixels", "point_o": 4}),
-        ("NCHW", {"point_lanes": "channels", "point_h": 1, "point_w": 4}),
+        ("NHWC", 16, {"point_h": 1, "point_w": 4}),
+        ("NCHW", 16, {"point_lanes": "pixels", "point_o": 4}),
+        ("NCHW", 256, {"point_lanes": "channels", "point_h": 1, "point_w": 4}),
     ],
     ids=["NHWC", "NCHW", "NCHW-channels"],
 )
 def test_each_block_begins_with_the_rows_that_it_reads(
-    layout: str, tile: dict[str, object], golden: Callable[[object], None]
+    layout: str, channels: int, tile: dict[str, object], golden: Callable[[object], None]
 ) -> None:
     kwargs = {"padding": 1, "layout": layout, "activation": "relu", "bias": True, "weights": "packed"}
-    task = pb.create_task(NAME, (1, 16, 8, 16, 24, 3, 3), kwargs, target=AVX2)
+    task = pb.create_task(NAME, (1, channels, 8, 16, 24, 3, 3), kwargs, target=AVX2)
     chosen = {"block": 4, "tile_h": 2, "unroll_c": 2, "order_tiles": "po", **tile}
     golden(task.show_ir(next(c for c in task.space.iterate() if all(c[k].val == v for k, v in chosen.items()))))
 
@@ -143,6 +143,19 @@ def test_predictions_begin_with_rows_that_are_read_once() -> None:
     assert not found[True, 4, 16]
 
 
+def test_predictions_begin_with_the_largest_tiles_where_all_are_small() -> None:
+    task = pb.create_task(NAME, (1, 256, 1, 28, 16, 3, 3), {"padding": 1, "layout": "NCHW"}, target=AVX512)
+    prefers = task.preference
+    assert prefers is not None
+    assert {c["tile_w"].val for c in task.space.iterate() if prefers(c)} == {32}
+
+
+def test_rows_that_few_tiles_divide_have_a_smaller_last_tile() -> None:
+    task = pb.create_task(NAME, (1, 24, 19, 19, 16, 3, 3), {"padding": 1, "layout": "NCHW"}, target=AVX512)
+    heights = {c["block"].val: c["tile_h"].val for c in task.space.iterate() if c["tile_h"].val > 1}
+    assert set(heights) == {19}
+
+
 def test_vectors_of_rows_take_about_the_least_time() -> None:
     for columns, target, lanes in ((28, AVX512, {16}), (20, AVX512, {16}), (20, HALVING, {8}), (28, HALVING, {16, 8})):
         task = pb.create_task(NAME, (1, 4, 4, columns, 16, 3, 3), {"padding": 1, "layout": "NCHW"}, target=target)
@@ -151,9 +164,23 @@ def test_vectors_of_rows_take_about_the_least_time() -> None:
 
 def test_transposed_tiles_store_at_least_half_a_vector_of_a_row() -> None:
     for layout, is_transposed in (("NCHW", True), ("NHWC", False)):
-        task = pb.create_task(NAME, (1, 4, 4, 28, 16, 3, 3), {"padding": 1, "layout": layout}, target=AVX512)
+        task = pb.create_task(NAME, (1, 512, 4, 28, 32, 3, 3), {"padding": 1, "layout": layout}, target=AVX512)
         widths = {c["point_w"].val for c in task.space.iterate() if "point_w" in c}
         assert (min(widths) >= 8) is is_transposed
+
+
+def test_sums_of_few_channels_are_not_transposed() -> None:
+    for channels, lanes in ((24, {"pixels"}), (512, {"channels"})):
+        task = pb.create_task(NAME, (1, channels, 14, 14, 32, 3, 3), {"padding": 1, "layout": "NCHW"}, target=AVX512)
+        assert {c["point_lanes"].val for c in task.space.iterate()} == lanes
+
+
+@pytest.mark.parametrize(("columns", "rows_apart"), [(28, 36), (32, 29)])
+def test_pixels_of_a_channel_are_one_line_and_channels_begin_at_whole_vectors(columns: int, rows_apart: int) -> None:
+    kwargs = {"padding": 1, "layout": "NCHW"}
+    task = pb.create_task(NAME, (1, 24, 28, columns, 16, 3, 3), kwargs, target=AVX512)
+    config = next(c for c in task.space.iterate() if c["block"].val == 28 and c["point_vectors"].val == 2)
+    assert f"middle = alloc(float32[1, 24, {rows_apart}, {columns}], global)" in task.show_ir(config)
 
 
 def test_images_beyond_the_second_cache_are_prefetched() -> None:
@@ -189,6 +216,7 @@ def test_every_second_column_is_picked_from_whole_rows_where_registers_hold_them
         ((1, 1024, 44, 30, 8, 7, 7), {"stride": 3, "dtype": "float64"}, "emeraldrapids"),
         ((1, 64, 24, 135, 64, 7, 7), {"stride": 2, "padding": 3, "dtype": "float64"}, "znver4"),
         ((1, 100_000, 8, 8, 8, 3, 3), {"padding": 1}, "x86-64"),
+        ((1, 4096, 19, 19, 8, 3, 3), {"padding": 1}, "emeraldrapids"),
     ],
 )
 def test_fast_choices_are_required_only_where_there_are_some(

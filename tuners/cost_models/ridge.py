@@ -1,8 +1,8 @@
 """Ridge regression on all products of two features, in NumPy alone.
 
 Hoerl and Kennard, "Ridge Regression" (Technometrics 12, 1970), with a polynomial kernel (Saunders et al., "Ridge
-Regression Learning Algorithm in Dual Variables", ICML 1998); how much to shrink is chosen by leaving out one record at
-a time, which costs nothing extra (Golub, Heath and Wahba, Technometrics 21, 1979).
+Regression Learning Algorithm in Dual Variables", ICML 1998); the shrinkage is chosen by leaving out one record at a
+time, which costs nothing extra (Golub, Heath and Wahba, Technometrics 21, 1979).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from pegbox.search import Features, Floats, checked_features, checked_training, 
 
 NAME = "cost model 'ridge'"
 SHRINKAGES = np.logspace(-4, 1, 11)
-"""The shrinkages to try, in shares of the mean eigenvalue."""
+"""The shrinkages to try, as shares of the mean eigenvalue."""
 
 
 class RidgeCostModel:
-    """Learns the ranks of the trials.
+    """A cost model that learns the ranks of the trials.
 
-    `degree` is how many features are multiplied with each other. The time to fit grows with the cube of the records,
-    so at most `max_records` are used: the fastest half of that many, and an even selection of the others.
+    `degree` is the number of features in a product. The time to fit grows with the cube of the records, so at most
+    `max_records` are used: the fastest half of that many, and an even selection of the others.
     """
 
     def __init__(self, *, seed: int = 0, degree: int = 2, max_records: int = 512) -> None:
-        # `seed` has no effect: there is nothing random here.
+        # `seed` has no effect, as nothing is random here.
         self._degree = check_int("degree", degree, maximum=4)
         self._max_records = check_int("max_records", max_records, minimum=2)
         self._rows: Floats | None = None
@@ -42,7 +42,7 @@ class RidgeCostModel:
         used = np.sort(used)
         wide = rows[used].astype(np.float64)
         self._mean, deviation = wide.mean(axis=0), wide.std(axis=0)
-        # A column that did not vary is multiplied by 0, so that it has no effect on rows in which it does.
+        # Multiply a column that did not vary in training by 0, so that it has no effect elsewhere.
         self._factor = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
         self._rows = self._scaled(wide)
         ranks = rank_share(seconds[used])
@@ -57,7 +57,7 @@ class RidgeCostModel:
         return scores
 
     def _scaled(self, rows: Floats) -> Floats:
-        # Far from the training rows a polynomial goes anywhere; nothing lies farther than four deviations.
+        # Far from the training rows, a polynomial is arbitrary, so clip to four deviations.
         scaled: Floats = np.clip((rows - self._mean) * self._factor, -4.0, 4.0)
         return scaled
 
@@ -75,7 +75,7 @@ def _dual_weights(kernel: Floats, targets: Floats) -> Floats:
     best, chosen = np.inf, np.zeros(len(targets))
     for shrinkage in SHRINKAGES * max(float(values.mean()), 1e-12):
         weights: Floats = vectors @ (turned / (values + shrinkage))
-        # The error on a record left out is its weight by the diagonal of the inverse.
+        # The error on a left-out record is its weight divided by the diagonal of the inverse.
         errors = weights / ((vectors**2) @ (1.0 / (values + shrinkage)))
         if (loss := float((errors**2).mean())) < best:
             best, chosen = loss, weights

@@ -27,17 +27,17 @@ NAME = "cost model 'xgboost'"
 LOSSES = {"rank": "rank:pairwise", "reg": "reg:squarederror"}
 
 FEWEST_FEATURES = 8
-"""The fewest features that a split is chosen from, unless there are fewer."""
+"""The smallest number of features to choose a split from, unless there are fewer."""
 
 
 class XGBoostCostModel:
-    """Learns which configurations are faster than others.
+    """A cost model that learns which configurations are faster than others.
 
     `loss_type` is "reg" (squared error of rank and logarithmic speed among the trials) or "rank" (pairs of trials in
-    the wrong order). `rounds` trees of depth `max_depth` are fitted anew each time, which takes some thirty
-    milliseconds for a few hundred trials. Each sees the share `subsample` of the trials, and chooses each split from
-    the share `colsample` of the features but at least 8. Where features say much the same, as those of programs do,
-    that makes trees differ. One thread and a fixed seed make the same trials give the same model.
+    the wrong order). `rounds` trees of depth `max_depth` are fitted anew each time, which takes about thirty
+    milliseconds for a few hundred trials. Each tree sees the share `subsample` of the trials, and chooses each split
+    from the share `colsample` of the features, but from at least 8. If features are correlated, as those of programs
+    are, this makes trees differ. One thread and a fixed seed make the same trials give the same model.
     """
 
     def __init__(
@@ -66,9 +66,10 @@ class XGBoostCostModel:
             "verbosity": 0,
         }
         if self._objective.startswith("rank"):
-            # Each trial is compared with eight others drawn at random, instead of one.
+            # Compare each trial with eight random others, instead of one.
             self._params |= {"lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 8}
-            # A pairwise loss has small second derivatives: the usual 1 would forbid most splits of so few trials.
+            # A pairwise loss has small second derivatives, so the default of 1 would forbid most splits of so few
+            # trials.
             self._params["min_child_weight"] = 0.1
         self._colsample = check_float("colsample", colsample, minimum=0.01, maximum=1.0)
         self._booster: Any = None
@@ -77,14 +78,14 @@ class XGBoostCostModel:
 
     def fit(self, features: Features, costs: Floats) -> None:
         rows, seconds = checked_training(NAME, features, costs)
-        # Imported on the first fit: it takes half a second, and not every tuner needs it.
+        # Import on the first fit, since it takes half a second, and not every tuner needs it.
         try:
             import xgboost
-        except Exception as error:  # a wheel whose libomp is missing raises an error of its own
+        except Exception as error:  # a wheel without libomp raises its own kind of error
             raise PluginError(
                 f"the cost model 'xgboost' needs the package xgboost, which fails to import: {error}"
             ) from error
-        # A column that is the same everywhere only takes the place of others that a tree could have been given.
+        # A constant column only takes the place of others that a tree could have used.
         self._varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
         ranking = self._objective.startswith("rank")
         labels = relative_speed(seconds) if ranking else rank_and_speed(seconds)

@@ -1,1 +1,1 @@
-"""Tuners that are thin adapters over optimizers of installed libraries; see docs/tuners.md."""
+"""Tuners that adapt optimizers of installed libraries; see docs/tuners.md."""

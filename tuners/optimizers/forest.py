@@ -21,11 +21,11 @@ CANDIDATES = 2000
 
 
 class ForestTuner(LibraryTuner):
-    """Measures the candidate of largest expected improvement by a forest of scikit-learn.
+    """A tuner that proposes the candidate with the largest expected improvement by a forest of scikit-learn.
 
-    `trees` is the number of trees, `start` the number of random trials before the first forest, and `xi` the least
-    improvement, as a share of the standard deviation of the costs. Candidates are drawn from the space, so that nothing
-    is repaired.
+    `trees` is the number of trees, `start` the number of random trials before the first forest, and `xi` the smallest
+    improvement, as a share of the standard deviation of the costs. Candidates are drawn from the space, so that none
+    need repair.
     """
 
     package = "scikit-learn"
@@ -87,7 +87,7 @@ class ForestTuner(LibraryTuner):
     def _fitted(self, costs: Floats) -> list[Any]:
         """Fit the trees of scikit-learn's `ExtraTreesRegressor`.
 
-        The ensemble itself takes twice the time, most of it to clone and check the settings of each tree.
+        The ensemble itself takes twice the time, mostly to clone and check the settings of each tree.
         """
         encoded = np.asarray(self._space.encode(np.array(self._rows)), dtype=np.float32)
         states = np.random.RandomState(self._seed + len(costs)).randint(np.iinfo(np.int32).max, size=self._trees)

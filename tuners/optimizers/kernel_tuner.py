@@ -19,14 +19,14 @@ from pegbox.tuners.optimizers.strategy_thread import Evaluate, Point, StrategyTh
 from pegbox.tuners.rows import WHOLE, Digits, every_row
 
 NO_STRATEGIES = {"common", "wrapper", "brute_force"}
-"""The modules that are not strategies, or that try the space in order."""
+"""The modules that are not strategies, or that walk the space in order."""
 
 
 class KernelTunerTuner(LibraryTuner):
-    """A strategy of Kernel Tuner. It gets a list of all configurations: of a large space, of some at random.
+    """A strategy of Kernel Tuner. It gets a list of all configurations, or of random ones of a large space.
 
-    `strategy` is the name of a module of `kernel_tuner.strategies`. `budget` is the number of trials that it plans for;
-    after its end, configurations are random. Knobs under a condition always exist for it.
+    `strategy` is the name of a module in `kernel_tuner.strategies`. `budget` is the number of trials for which it
+    plans; after its end, configurations are random. It treats conditional knobs as always existing.
     """
 
     package = "kernel_tuner"
@@ -47,7 +47,7 @@ class KernelTunerTuner(LibraryTuner):
         names = [one.name for one in self._parameters.parameters]
         search = partial(_search, tune, names, list(self._rows), check_int("budget", budget))
         self._strategy = StrategyThread(search, seed)
-        # Otherwise the thread would wait as long as the program runs.
+        # Otherwise the thread would wait until the program ends.
         weakref.finalize(self, self._strategy.stop).atexit = False
         self._asked: set[Point] = set()
         self._finite = FiniteCosts()
@@ -61,7 +61,7 @@ class KernelTunerTuner(LibraryTuner):
             error = self._strategy.error
             if error is not None and not self._strategy.costs:
                 raise TuningError(f"kernel_tuner: the strategy failed at once: {error}") from error
-        # All that it waits for is being measured, or it has ended.
+        # All points for which it waits are being measured, or it has ended.
         left = self._visited.sample(1, self._rng)
         return left[0] if len(left) else next(iter(self._rows.values())), None
 
@@ -95,7 +95,7 @@ def _tune_of(strategy: str) -> Callable[..., Any]:
 def _search(
     tune: Callable[..., Any], names: Sequence[str], points: Sequence[Point], budget: int, evaluate: Evaluate
 ) -> None:
-    """Run a strategy on a list of configurations until it ends, or has seen the costs of `budget` of them."""
+    """Run a strategy on a list of configurations until it ends, or has seen `budget` costs."""
     from kernel_tuner.interface import Options
     from kernel_tuner.searchspace import Searchspace
     from kernel_tuner.util import TuningBudget
@@ -118,14 +118,14 @@ def _search(
 
 
 class _Runner:
-    """The runner from which a strategy gets costs."""
+    """The runner that provides a strategy with costs."""
 
     def __init__(self, names: Sequence[str], evaluate: Evaluate, spent: Any) -> None:
         self._names, self._evaluate, self._spent = names, evaluate, spent
         self._known: set[Point] = set()
 
     def add_strategy_time(self, seconds: float) -> None:
-        """Ignore the time of the strategy, which pegbox takes itself."""
+        """Ignore the time of the strategy, which pegbox measures itself."""
 
     def run(self, configs: Sequence[Sequence[Any]], options: Any) -> list[dict[str, Any]]:
         points = [tuple(config) for config in configs]

@@ -22,11 +22,12 @@ from pegbox.tuners.visited_set import VisitedSet
 
 
 class LibraryTuner(BaseTuner, ABC):
-    """Asks an optimizer for a point, measures the closest new configuration, and tells the optimizer the result.
+    """A tuner that asks an optimizer for a point, proposes the closest new configuration, and tells the optimizer the
+    result.
 
-    The optimizer sees the values of the knobs and the costs: no features of programs, no experience and no constraints.
-    Subclasses name the `package` of the library, the `extra` of pegbox that installs it, and all `modules` that the
-    optimizer imports.
+    The optimizer sees only the values of the knobs and the costs, without features of programs, experience or
+    constraints. Subclasses name the `package` of the library, the `extra` of pegbox that installs it, and all `modules`
+    that the optimizer imports.
     """
 
     package: ClassVar[str]
@@ -62,7 +63,7 @@ class LibraryTuner(BaseTuner, ABC):
 
     @abstractmethod
     def learn(self, row: Digits, handle: Any, cost: float) -> None:
-        """Tell the optimizer the cost of a row, infinite if it failed; the handle is None if it did not propose it."""
+        """Tell the optimizer the cost of a row, infinite if it failed; the handle of other rows is None."""
 
     def ask(self, n: int) -> list[Config]:
         found: list[Config] = []
@@ -92,7 +93,7 @@ class LibraryTuner(BaseTuner, ABC):
 
 
 class FiniteCosts:
-    """Costs for optimizers that compute with them: a failure counts as the worst that ran so far."""
+    """Costs for optimizers that need finite numbers: a failure counts as the worst that ran so far."""
 
     def __init__(self) -> None:
         self._worst = 0.0

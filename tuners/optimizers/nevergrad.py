@@ -17,8 +17,8 @@ from pegbox.tuners.rows import Digits
 class NevergradTuner(LibraryTuner):
     """An optimizer of Nevergrad.
 
-    `optimizer` is its name in Nevergrad's registry. `budget` is the number of trials that it plans for, by which NGOpt
-    chooses an algorithm. Knobs under a condition always exist for it.
+    `optimizer` is its name in Nevergrad's registry. `budget` is the number of trials for which it plans, by which NGOpt
+    chooses an algorithm. It treats conditional knobs as always existing.
     """
 
     package = "nevergrad"

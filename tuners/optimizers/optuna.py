@@ -20,7 +20,7 @@ from pegbox.tuners.rows import Digits
 class OptunaTuner(LibraryTuner):
     """The base of the tuners of Optuna's samplers.
 
-    A knob under a condition is a parameter only where it exists.
+    A conditional knob is a parameter only if it exists.
     """
 
     package = "optuna"
@@ -30,8 +30,10 @@ class OptunaTuner(LibraryTuner):
     options: ClassVar[dict[str, Any]] = {}
 
     learns_repaired: ClassVar[bool] = True
-    """True if the sampler learns the cost of the configuration that was measured; otherwise that of the
-    point that it drew, which the update of an evolution strategy needs."""
+    """True if the sampler learns the cost for the measured configuration.
+
+    Otherwise it learns the cost for the point that it drew, which the update of an evolution strategy needs.
+    """
 
     def begin(self, seed: int) -> None:
         import optuna
@@ -101,7 +103,7 @@ class OptunaGPTuner(OptunaTuner):
 
 
 class OptunaCMAESTuner(OptunaTuner):
-    """CMA-ES; categories, and knobs under a condition, are drawn at random."""
+    """CMA-ES; categories and conditional knobs are random."""
 
     sampler = "CmaEsSampler"
     modules = ("optuna", "cmaes")
@@ -110,7 +112,7 @@ class OptunaCMAESTuner(OptunaTuner):
 
 
 class OptunaNSGA2Tuner(OptunaTuner):
-    """The genetic algorithm NSGA-II, which with one objective is an elitist one."""
+    """The genetic algorithm NSGA-II, which is elitist with one objective."""
 
     sampler = "NSGAIISampler"
     learns_repaired = False

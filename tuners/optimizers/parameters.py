@@ -1,4 +1,4 @@
-"""The knobs of a space as the parameters that libraries of black-box optimisation know: numbers and categories."""
+"""The knobs of a space as parameters of black-box optimisation libraries: numbers and categories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pegbox.tuners.rows import Digits
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number of a library: from 0 to 1, one of the integers below `steps`, or the number of one of `choices`."""
+    """A parameter's values: numbers from 0 to 1, the integers below `steps`, or the numbers of `choices`."""
 
     name: str
     steps: int = 0
@@ -22,7 +22,7 @@ class Parameter:
 
     @property
     def count(self) -> int:
-        """The number of its values; 0 for any number from 0 to 1."""
+        """The number of values; 0 for all numbers from 0 to 1."""
         return self.steps or self.choices
 
 
@@ -89,7 +89,7 @@ class SpaceParameters:
         self.parameters = tuple(one for knob in self.knobs for one in knob.parameters)
 
     def exists(self, place: int, digits: list[int]) -> bool:
-        """Decide if the knob at a place exists, given the digits of those before it; -1 for one that does not."""
+        """Decide if the knob at a place exists, given the digits of those before it, -1 for those that do not exist."""
         when = self._structure.knobs[place].when
         return when is None or all(digits[self._positions[name]] in wanted for name, wanted in when.parents)
 

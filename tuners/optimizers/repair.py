@@ -1,4 +1,4 @@
-"""Repair of proposals: the valid configuration closest to a point that an optimizer without constraints gives."""
+"""Repair of proposals: the valid configuration closest to the point of an optimizer without constraints."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pegbox.tuners.surrogates.inputs import KnobInputs
 from pegbox.tuners.visited_set import VisitedSet
 
 NEIGHBORS, SAMPLES, ROUNDS = 48, 16, 4
-"""The neighbours of a point and the random configurations that it is crossed with, and the rounds of both."""
+"""The numbers of a point's neighbours, of random configurations to cross it with, and of rounds of both."""
 
 
 class Repair:
-    """Finds the closest new configuration, by the distances of a Gaussian process over the knobs.
+    """A function that finds the closest new configuration, by the distances of a Gaussian process over the knobs.
 
-    In a space that is listed or small that is the closest of all, and elsewhere the closest among neighbours of the
-    point, and crossings of the point with valid configurations.
+    In a listed or small space, that is the closest of all; elsewhere, the closest among the point's neighbours and its
+    crossings with valid configurations.
     """
 
     def __init__(self, visited: VisitedSet, rng: np.random.Generator) -> None:
@@ -27,7 +27,7 @@ class Repair:
         self._points = None if self._all is None else self._inputs(self._all)
 
     def __call__(self, row: Digits) -> Digits | None:
-        """Return a new valid row, the given one (knobs,) if it is; None where the space is used up."""
+        """Return a new valid row, the given one (knobs,) if possible; None if the space is exhausted."""
         rows: Digits = row[None, :]
         if self._space.is_valid(rows)[0] and len(self._visited.fresh(rows)):
             return row

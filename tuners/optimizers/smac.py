@@ -17,13 +17,16 @@ from pegbox.tuners.optimizers.parameters import Parameter
 from pegbox.tuners.rows import Digits
 
 LEAVES = 4096
-"""The most leaves of a tree, more than there are trials. By default each tree makes room for 2^20, and zeroes it."""
+"""The largest number of leaves of a tree, more than there are trials.
+
+By default, each tree allocates and zeroes room for 2^20.
+"""
 
 
 class SmacTuner(LibraryTuner):
     """SMAC's `HyperparameterOptimizationFacade`.
 
-    `budget` is the number of trials that its initial design is made for. Knobs under a condition always exist for it.
+    `budget` is the number of trials for its initial design. It treats conditional knobs as always existing.
     """
 
     package = "smac"
@@ -59,7 +62,7 @@ class SmacTuner(LibraryTuner):
         facade = self._smac.HyperparameterOptimizationFacade
         model = facade.get_model(scenario)
         model._rf_opts["max_leaf_nodes"] = max(LEAVES, budget)
-        # Points that were not measured are reported as crashed: the model must not see them.
+        # Report unmeasured points as crashed, so that the model does not see them.
         encoder = RunHistoryLogScaledEncoder(scenario, considered_states=[StatusType.SUCCESS])
         self._facade: Any = facade(
             scenario, _unused, model=model, runhistory_encoder=encoder, logging_level=False, overwrite=True
@@ -69,7 +72,7 @@ class SmacTuner(LibraryTuner):
     def propose(self) -> tuple[Digits, Any]:
         try:
             info = self._facade.ask()
-        except (self._exhausted, StopIteration):  # the rest was measured in place of other points
+        except (self._exhausted, StopIteration):  # the remaining rows were measured in place of other points
             return np.zeros(len(self._space.knobs), dtype=np.int64), None
         return self._parameters.row(dict(info.config)), info
 
@@ -80,7 +83,7 @@ class SmacTuner(LibraryTuner):
         seed = handle.seed if handle is not None else 0
         value = self._finite(cost)
         if handle is not None and handle.config != config:
-            # Otherwise SMAC waits for the point for ever, and compares it with all others at each trial.
+            # Otherwise SMAC waits for the point forever, and compares it with all others at each trial.
             crash = types.TrialValue(cost=self._finite(math.inf), status=self._states.CRASHED)
             self._facade.tell(handle, crash, save=False)
         self._facade.tell(types.TrialInfo(config, seed=seed), types.TrialValue(cost=value), save=False)

@@ -1,7 +1,7 @@
-"""`StrategyThread`: a function that calls for costs itself, in a thread of its own that callers ask for points.
+"""`StrategyThread`: a function that requests costs itself, run in a thread that callers ask for points.
 
-The two threads take turns: one of them waits while the other runs. So the function has its own states of the global
-random generators of Python and NumPy: it is reproducible, and leaves those of the program as they were.
+The two threads take turns: one waits while the other runs. So the function can have its own states of Python's and
+NumPy's global random generators: it is reproducible, and leaves those of the program unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Evaluate: TypeAlias = Callable[[Sequence[Point]], list[float]]
 """A function that returns the costs of points, and raises `Stopped` to end its caller."""
 
 FRUITLESS = 1_000
-"""The most calls in a row without a new point, after which the function is stopped: it is going round in circles."""
+"""The number of calls in a row without a new point after which the function is stopped, as it goes in circles."""
 
 
 class Stopped(BaseException):
@@ -26,10 +26,10 @@ class Stopped(BaseException):
 
 
 class StrategyThread:
-    """Runs `search(evaluate)`, which returns when it has no more points to evaluate.
+    """A thread that runs `search(evaluate)`, which returns when it has no more points to evaluate.
 
-    `costs` are those that are known, by point; `evaluate` waits only for others. The thread holds no reference to the
-    owner of this object, which calls `stop` when the function is no longer needed.
+    `costs` are the known costs by point; `evaluate` waits only for others. The thread holds no reference to the owner
+    of this object, which calls `stop` when it no longer needs the function.
     """
 
     def __init__(self, search: Callable[[Evaluate], object], seed: int) -> None:
@@ -47,7 +47,7 @@ class StrategyThread:
         self._thread.start()
 
     def wanted(self) -> list[Point]:
-        """Return the points that the function waits for, after it went on as far as it can; none where it has ended."""
+        """Let the function run as far as possible; return the points for which it waits, none if it has ended."""
         if not self._missing and not self._ended:
             ours = random.getstate(), np.random.get_state()
             _set_states(self._states)
@@ -75,7 +75,7 @@ class StrategyThread:
                 self._search(self._evaluated)
         except Stopped:
             pass
-        except Exception as error:  # other people's code
+        except Exception as error:  # foreign code may raise anything
             self.error = error
         self._wanted, self._ended = [], True
         self._wait.release()

@@ -1,4 +1,4 @@
-"""The choice of the first points, before there is anything to learn from.
+"""The choice of the first points, before there are results to learn from.
 
 Cohn, "Neural Network Exploration Using Optimal Experiment Design" (Neural Networks 9, 1996); for Gaussian processes,
 Seo et al., "Gaussian Process Regression: Active Data Selection and Test Point Rejection" (IJCNN 2000).
@@ -14,10 +14,10 @@ from pegbox.tuners.surrogates.gaussian_process import DIGITS
 
 
 def informative_places(covariance: Floats, n: int, *, noise: float, known: int = 0) -> Places:
-    """Choose at most `n` points, each the one whose measurement leaves the least variance after those before it.
+    """Choose at most `n` points, each the one whose measurement leaves the least variance given those before it.
 
-    The variance is the mean over all points, whose prior `covariance` is given, (m, m). A measurement has the variance
-    `noise`; the first `known` points have one already. So a point amid many others comes before one at the border.
+    The variance is the mean over all points, with the prior `covariance`, (m, m). A measurement has the variance
+    `noise`; the first `known` points have one already. So a point amid many others precedes one at the border.
     """
     left, chosen = covariance, list(range(known))
     for place in chosen:

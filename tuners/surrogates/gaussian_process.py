@@ -3,7 +3,7 @@
 Rasmussen and Williams, "Gaussian Processes for Machine Learning" (MIT Press 2006), chapters 2 and 5. The length scale
 of each group of columns, and the noise, maximise the marginal likelihood times a prior (L-BFGS with exact gradients);
 the mean and the variance of the process are integrated out and maximised away in closed form. Trends, columns that are
-expected to run with the targets, have slopes with a prior of their own.
+expected to grow with the targets, have slopes with their own prior.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from pegbox.search import Floats
 from pegbox.tuners.rows import Places
 
 Groups: TypeAlias = Places
-"""The number of the length scale that each column shares with others."""
+"""For each column, the number of its length scale, which it may share with others."""
 
 LENGTH, LENGTH_SPREAD = 0.5, 0.8
-"""Prior of a length scale: median, and the standard deviation of the logarithm. The median grows with the root of
-their number, because distances do (Hvarfner et al., "Vanilla Bayesian Optimization Performs Great in High Dimensions",
-ICML 2024, whose median is four times the root)."""
+"""The prior of a length scale: its median, and the standard deviation of its logarithm. The median grows with the root
+of the number of scales, because distances do (Hvarfner et al., "Vanilla Bayesian Optimization Performs Great in High
+Dimensions", ICML 2024, whose median is four times the root)."""
 
 
 class NoisePrior(NamedTuple):
-    """A prior of the logarithm of the noise's share of the variance: normal, above a least one."""
+    """A prior of the logarithm of the noise's share of the variance: normal, above a minimum."""
 
     mean: float
     spread: float
@@ -37,43 +37,48 @@ class NoisePrior(NamedTuple):
 
 
 NOISE = NoisePrior(-4.0, 1.0, -9.0)
-"""The prior of measured programs: measuring is 2% to 10%."""
+"""The prior for measured programs, with a noise of 2% to 10%."""
 
 EXACT = NoisePrior(-6.0, 2.0, -14.0)
-"""The prior of functions of numbers, which often have no noise at all."""
+"""The prior for functions of numbers, which often have no noise at all."""
 
 MOST_NOISE = 1.0
 """The largest logarithm of that share."""
 
 SIGNAL = (2.0, 2.0)
-"""Inverse-gamma prior of the process's variance; targets have variance one."""
+"""The inverse-gamma prior of the process's variance; targets have variance one."""
 
 SLOPE = (0.5, 0.5)
-"""Prior of the slopes of all trends together, mean and standard deviation: room for a trend to be worth nothing, or all
-there is."""
+"""The mean and standard deviation of the prior of the trends' total slope: a trend may explain nothing, or all."""
 
 LENGTH_BOUNDS = (-3.0, 6.0)
 
 TUNED = 96
-"""The most rows by which the parameters are tuned, some of each quantile of the targets: a step costs the cube of them,
-and the lengths of a few dozen knobs are known by then."""
+"""The largest number of rows for tuning the parameters, some from each quantile of the targets.
+
+A step costs the cube of the number, and the lengths of a few dozen knobs are known by then.
+"""
 
 DECIMALS, DIGITS = 3, 6
-"""The decimals to which logarithms of the parameters, and compared beliefs, are rounded: the last bits of a sum, which
-depend on the number of threads, must not decide about proposals."""
+"""The number of decimals for logarithms of the parameters, and for compared beliefs.
+
+The last bits of a sum, which depend on the number of threads, must not change proposals.
+"""
 
 
 MOST_SIGMAS, FAR = 30.0, 1e4
-"""The most standard deviations that a mean counts as below a target, and those above it from which the share of an
-improvement is taken from its series: the formula cancels there."""
+"""The largest number of standard deviations by which a mean counts as below a target, or above one by formula.
+
+Beyond the second number, the share of an improvement comes from a series, because the formula cancels there.
+"""
 
 
 def one_thread() -> AbstractContextManager[None]:
     """Run the body with one thread in every OpenBLAS of this process. Other libraries stay as they are.
 
     A Gaussian process of a few hundred trials makes thousands of calls that take microseconds. OpenBLAS spreads each
-    over all cores, and where these have other work its threads wait for one another, turning: on two cores at work a
-    search took four times as much of the processor's time.
+    over all cores, and if these are busy, its threads spin while they wait for each other: on two busy cores, a search
+    took four times the processor time.
     """
     import scipy.linalg  # noqa: F401  (slow to import; the body would load it)
 
@@ -92,7 +97,7 @@ def squared_distances(x: Floats, groups: Groups) -> Floats:
 def matern(squared: Floats) -> tuple[Floats, Floats]:
     """Matérn 5/2 of squared scaled distances, and its derivative by them.
 
-    Twice differentiable, which is as smooth as the times of programs ever are: Snoek et al., "Practical Bayesian
+    It is twice differentiable, as smooth as the times of programs ever are: Snoek et al., "Practical Bayesian
     Optimization of Machine Learning Algorithms" (NeurIPS 2012).
     """
     root = np.sqrt(5.0 * squared)
@@ -108,10 +113,10 @@ def covariances(a: Floats, b: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Points:
-    """The rows as the process sees them: `coordinates` (m, c) divided by their length scales, and `trends` (m, t).
+    """The rows in the process's terms: `coordinates` (m, c) divided by their length scales, and `trends` (m, t).
 
-    A trend says how the targets may run across the whole space; the `trends` here are multiplied by the standard
-    deviation of the unknown part of their slopes. That adds a linear kernel (Rasmussen and Williams, section 2.7).
+    A trend predicts the targets across the whole space; `trends` are multiplied by the standard deviation of the
+    unknown part of their slopes. This adds a linear kernel (Rasmussen and Williams, section 2.7).
     """
 
     coordinates: Floats
@@ -128,12 +133,12 @@ class Points:
         return variance
 
     def join(self, others: Points) -> Points:
-        """Return these points, and the others after them."""
+        """Append the other points to these."""
         coordinates = np.concatenate([self.coordinates, others.coordinates])
         return Points(coordinates, np.concatenate([self.trends, others.trends]))
 
     def only(self, place: int) -> Points:
-        """Return the point at a place alone."""
+        """Return only the point at a place."""
         return Points(self.coordinates[place : place + 1], self.trends[place : place + 1])
 
 
@@ -149,13 +154,13 @@ class Posterior:
     _root: Floats
 
     def bounds(self, boldness: float) -> Floats:
-        """Compute optimistic costs of the rows: mean less so many standard deviations, shape (m,)."""
+        """Compute optimistic costs of the rows: the mean minus so many standard deviations, shape (m,)."""
         return np.round(self.mean - boldness * np.sqrt(self.variance), DIGITS)
 
     def improvements(self, least: float) -> Floats:
         """Compute the logarithms of the expected improvements on a target, up to a constant, shape (m,).
 
-        Far from it the improvements underflow, and their logarithms do not: Ament et al., "Unexpected Improvements to
+        Far from it, the improvements underflow, but their logarithms do not: Ament et al., "Unexpected Improvements to
         Expected Improvement for Bayesian Optimization" (NeurIPS 2023).
         """
         from scipy.special import erfcx  # slow to import
@@ -170,7 +175,7 @@ class Posterior:
         return logarithms
 
     def join(self, other: Posterior) -> Posterior:
-        """Return the rows of both, of one process, before any of them is observed."""
+        """Join the rows of two beliefs of one process, before any of them is observed."""
         return replace(
             self,
             mean=np.concatenate([self.mean, other.mean]),
@@ -180,9 +185,9 @@ class Posterior:
         )
 
     def observe(self, place: int) -> Posterior:
-        """Return the rows after `place` was measured with its own mean as the result (a Kriging believer's fantasy).
+        """Return the belief after measuring the row at `place` with its own mean as the result (the Kriging believer).
 
-        Means stay as they are, variances shrink around it: Ginsbourger et al., "Kriging is Well-Suited to Parallelize
+        Means stay unchanged, and variances shrink around it: Ginsbourger et al., "Kriging is Well-Suited to Parallelize
         Optimization" (2010).
         """
         own = self._root[:, place]
@@ -195,11 +200,11 @@ class Posterior:
 
 
 class GaussianProcess:
-    """Fitted with `fit`, asked with `posterior`. Starts each fit from the parameters of the last one.
+    """A Gaussian process: `fit` it, then ask for a `posterior`. Each fit starts from the parameters of the last one.
 
     Args:
-        groups: for each column the number of its length scale.
-        trends: so many columns after those are trends, standardised, and the targets are expected to grow with them.
+        groups: for each column, the number of its length scale.
+        trends: the number of standardised trends in further columns, with which the targets are expected to grow.
         noise: the prior of the logarithm of the noise's share.
         length: the prior's median of a length scale, for one group.
     """
@@ -211,16 +216,16 @@ class GaussianProcess:
         self._spread = np.append(np.full(count, LENGTH_SPREAD), noise.spread)
         self._bounds = [LENGTH_BOUNDS] * count + [(noise.least, MOST_NOISE)]
         self.parameters: Floats = self._middle
-        """Logarithms of the length scales, and at the end of the noise relative to the signal."""
+        """The logarithms of the length scales, followed by that of the noise relative to the signal."""
         self.least = math.inf
-        """The least target of the last fit."""
+        """The smallest target of the last fit."""
 
     def fit(self, x: Floats, y: Floats, *, steps: int) -> None:
         """Learn from rows `x` (n, columns) and targets `y` (n,), with so many steps on the parameters.
 
-        Without rows, the belief is that of the trends.
+        Without rows, the belief comes from the trends.
         """
-        from scipy.linalg import cho_solve  # SciPy is slow to import, and the first trial does not wait for it
+        from scipy.linalg import cho_solve  # SciPy is slow to import, so the first trial does not wait for it
 
         self._x, rest = x, y - self._drift(x)
         if steps:
@@ -257,7 +262,7 @@ class GaussianProcess:
         self.parameters = np.round(found.x, DECIMALS)
 
     def mean(self, x: Floats) -> Floats:
-        """Compute the means alone of the rows `x` (m, columns), to digits that do not depend on the order of sums."""
+        """Compute only the means of the rows `x` (m, columns), rounded to be independent of the order of sums."""
         alike = self._points(self._x).covariance(self._points(x))
         means: Floats = np.round(self._mean + self._drift(x) + self._weights @ alike, DIGITS)
         return means
@@ -286,15 +291,15 @@ class GaussianProcess:
         return Points(x[:, :columns] * lengths, x[:, columns:] * (SLOPE[1] / math.sqrt(max(1, self._trends))))
 
     def _drift(self, x: Floats) -> Floats:
-        """Compute the sum of the trends, with the slopes that they are expected to have."""
+        """Compute the sum of the trends with their expected slopes."""
         drift: Floats = x[:, len(self._groups) :].sum(axis=1) * (SLOPE[0] / max(1, self._trends))
         return drift
 
     def loss(self, parameters: Floats, distances: Floats, linear: Floats, y: Floats) -> tuple[float, Floats]:
-        """Negative logarithm of likelihood times prior, up to a constant, and its gradient.
+        """Compute the negative logarithm of likelihood times prior, up to a constant, and its gradient.
 
         `distances` are those of `squared_distances`, each group's flat: (groups, n * n). `linear` (n, n) is the
-        covariance by trends, and `y` the rest of the targets.
+        covariance from trends, and `y` the rest of the targets.
         """
         from scipy.linalg import cho_solve
 

@@ -17,9 +17,9 @@ class KnobInputs:
     """The columns of the knobs.
 
     Values with an order lie between 0 and 1, splits by the logarithms of their extents and numbers by rank, each
-    coordinate with a length scale of its own; a number of a range lies on its line. Zero among numbers gets another
-    one, because it often means "none", which need not be close to "few". Other values are all one apart. A knob that
-    does not exist lies in the middle of its values.
+    coordinate with its own length scale; a number of a range lies on its line. Zero among numbers gets an extra
+    coordinate, because it often means "none", which need not be close to "few". All other values have distance one. A
+    knob that does not exist lies in the middle of its values.
     """
 
     def __init__(self, space: ConfigSpace) -> None:
@@ -36,7 +36,7 @@ class KnobInputs:
         self.groups: Groups = np.array(groups, dtype=np.intp)
 
     def __call__(self, rows: Digits) -> Floats:
-        """Shape (n, len(groups))."""
+        """Return the columns for rows, shape (n, len(groups))."""
         active = self._structure.active(rows)
         places = np.where(active, rows + 1, 0)
         parts = [np.empty((len(rows), 0))]
@@ -50,7 +50,7 @@ class KnobInputs:
 
 
 def _tables(knob: ListedKnob) -> Iterator[tuple[Floats, int]]:
-    """Tables of columns, one row per value, each with the number of length scales: one, or one per column."""
+    """Make tables of columns, one row per value, each with the number of length scales: one, or one per column."""
     if len(knob) == 1:
         return
     coordinates = knob.coordinates()
@@ -69,7 +69,7 @@ class ProgramInputs:
     """The columns of the features of the programs, standardised over a `sample` of the space.
 
     Features with the same first word of their names ("cache.1M.lines", "cache.32K.lines") share a length scale, and
-    count together as much as one column does; those that are the same everywhere in the sample are left out.
+    together count as much as one column; those that are constant in the sample are left out.
     """
 
     def __init__(self, table: FeatureTable, sample: Digits) -> None:
@@ -84,7 +84,7 @@ class ProgramInputs:
         self._scale = features.std(axis=0)[self._columns] * np.sqrt(members)
 
     def __call__(self, rows: Digits) -> Floats:
-        """Shape (n, len(groups))."""
+        """Return the columns for rows, shape (n, len(groups))."""
         columns = self._features(rows)[:, self._columns]
         return np.asarray((columns - self._middle) / self._scale, dtype=np.float64)
 
@@ -94,9 +94,9 @@ class ProgramInputs:
 
 
 class Trends:
-    """The expectations of the priors in the table, one column for each; the higher, the slower.
+    """The expectations of the priors in the table, one column for each; higher is slower.
 
-    Standardised over a `sample` of the space. A prior that is the same everywhere says nothing, and is zero.
+    They are standardised over a `sample` of the space; a constant prior is zero.
     """
 
     def __init__(self, table: FeatureTable, sample: Digits) -> None:
@@ -106,7 +106,7 @@ class Trends:
         self._scale = np.where(spread > 1e-6, spread, np.inf)
 
     def __call__(self, rows: Digits) -> Floats:
-        """Shape (n, number of priors)."""
+        """Return the columns for rows, shape (n, number of priors)."""
         trends: Floats = (self._said(rows) - self._middle) / self._scale
         return trends
 
@@ -116,14 +116,14 @@ class Trends:
 
 
 class Inputs:
-    """The columns of the knobs, then those of the programs where there is a `program`, and at the end trends."""
+    """The columns of the knobs, then those of the programs if there is a `program`, and finally the trends."""
 
     def __init__(self, space: ConfigSpace, program: FeatureTable | None, sample: Digits) -> None:
         knobs = KnobInputs(space)
         self._parts: list[KnobInputs | ProgramInputs | Trends] = [knobs]
         self.groups = knobs.groups
         self.trends = 0
-        """The number of trends: the last columns, which have no group."""
+        """The number of trends, the last columns, which have no group."""
         if program is None or not len(sample):
             return
         programs = ProgramInputs(program, sample)
@@ -135,5 +135,5 @@ class Inputs:
             self._parts.append(Trends(program, sample))
 
     def __call__(self, rows: Digits) -> Floats:
-        """Shape (n, len(groups) + trends)."""
+        """Return the columns for rows, shape (n, len(groups) + trends)."""
         return np.concatenate([part(rows) for part in self._parts], axis=1)

@@ -1,9 +1,9 @@
-"""The power transformation of costs that makes them look most like a normal distribution.
+"""The power transformation of costs that brings them closest to a normal distribution.
 
 Yeo and Johnson, "A New Family of Power Transformations to Improve Normality or Symmetry" (Biometrika 87, 2000). A
 Gaussian process learns more from such targets: Cowen-Rivers et al., "HEBO: Pushing the Limits of Sample-Efficient
 Hyperparameter Optimisation" (JAIR 74, 2022). Times of programs are close to normal on a logarithmic scale; costs of
-other functions may have any scale, and any least value.
+other functions may have any scale and minimum.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 from pegbox.search import Floats
 
 POWERS = (0.0, 2.0)
-"""The bounds of the exponent: 1 leaves targets as they are, and below 0 smooth valleys get sharp."""
+"""The bounds of the exponent: 1 leaves targets unchanged, and below 0 smooth valleys become sharp."""
 
 LARGEST = 150.0
-"""The largest logarithm of a scaled cost: the square of its square is still a float."""
+"""The largest logarithm of a scaled cost, whose fourth power is still a float."""
 
 
 def standardised_powers(costs: Floats) -> Floats:
-    """Transform and standardise costs (infinite for a failure): the lower, the better; shape (n,).
+    """Transform and standardise costs (infinite for a failure); lower is better; shape (n,).
 
     A failure counts as the worst that ran.
     """
@@ -38,7 +38,7 @@ def standardised_powers(costs: Floats) -> Floats:
     logs = np.sign(scaled) * np.minimum(np.log1p(np.abs(scaled)), LARGEST)
 
     def loss(power: float) -> float:
-        """Negative log-likelihood of a normal distribution."""
+        """Compute the negative log-likelihood of a normal distribution."""
         return float(0.5 * len(logs) * math.log(_powers(logs, power).var()) - (power - 1.0) * logs.sum())
 
     best = minimize_scalar(loss, bounds=POWERS, method="bounded", options={"xatol": 0.01}).x

@@ -31,9 +31,10 @@ RESAMPLES = 2_000
 
 @dataclass(frozen=True)
 class SpaceScore:
-    """A tuner on a space: the mean performance up to the cutoff, over trials and over time, of all seeds.
+    """A tuner's score on a space: the mean performance up to the cutoff, over trials and over time, of all seeds.
 
-    `runs` are the scores of the single runs, `expected_runtime` the expected trials to 95% of the best speed.
+    `runs` are the scores of the single runs, `expected_runtime` is the expected number of trials to 95% of the best
+    speed.
     """
 
     space: str
@@ -45,15 +46,15 @@ class SpaceScore:
 
 @dataclass(frozen=True)
 class Score:
-    """A tuner over all spaces.
+    """A tuner's score over all spaces.
 
     Attributes:
-        score, interval: the mean of its scores on the spaces, and the bootstrap interval over the seeds, 95%.
+        score, interval: the mean of its scores on the spaces, and the 95% bootstrap interval over the seeds.
         in_time: the same over time.
-        reached: the share of the pairs of a space and a target that it reached in the end.
+        reached: the share of pairs of a space and a target that it finally reached.
         rank: its mean rank by the median of the best costs.
-        spaces: its scores, for those where a run finished.
-        broken: the number of runs that gave no result.
+        spaces: its scores on spaces with a finished run.
+        broken: the number of runs without a result.
         overhead: its own seconds for each trial, median over the spaces.
     """
 
@@ -73,8 +74,8 @@ class Pair:
     """Two tuners over all spaces. The first beats the second on `wins` spaces and loses on `losses`.
 
     `effect` is the mean of Vargha and Delaney's A12: the probability that a run of the first is the better one;
-    `differ` says whether Nemenyi's test tells them apart. `ranks` are the probabilities of the Bayesian signed-rank
-    test, by the scores on the spaces that both have.
+    `differ` is True if Nemenyi's test distinguishes them. `ranks` are the probabilities of the Bayesian signed-rank
+    test, by the scores on their common spaces.
     """
 
     first: str
@@ -103,7 +104,7 @@ class Aggregate:
 
     @property
     def tuners(self) -> tuple[str, ...]:
-        """The tuners, the best first."""
+        """The tuners, best first."""
         return tuple(score.tuner for score in self.scores)
 
     def score_of(self, tuner: str) -> Score:
@@ -137,7 +138,7 @@ class Aggregate:
 
 
 def aggregate(report: Comparison, trials: int | None = None) -> Aggregate:
-    """Aggregate a comparison over those of its spaces whose costs are all known.
+    """Aggregate a comparison over its spaces with completely known costs.
 
     Args:
         trials: the budget, at most that of the comparison.
@@ -176,7 +177,7 @@ def aggregate(report: Comparison, trials: int | None = None) -> Aggregate:
 
 
 def performance_curve(report: Comparison, tuner: str, trials: int) -> NDArray[np.float64]:
-    """Compute the mean performance over the spaces, at hundredths of the way to the cutoff of each."""
+    """Compute the mean performance over the spaces, at hundredths of the way to each cutoff."""
     curves = []
     for task in report.tasks:
         some = report.runs_of(task.name).get(tuner)
@@ -187,7 +188,7 @@ def performance_curve(report: Comparison, tuner: str, trials: int) -> NDArray[np
 
 
 def arrival_curve(report: Comparison, tuner: str, trials: int) -> NDArray[np.float64]:
-    """Compute, after each trial, the share of the pairs of a space and a target that a tuner has reached."""
+    """Compute, after each trial, the share of pairs of a space and a target that a tuner has reached."""
     shares = [
         reached(some, report.best_known(task.name), trials)
         for task in report.tasks

@@ -1,4 +1,4 @@
-"""The strengths of tuners by features of spaces: scores on those with low and with high values of a feature."""
+"""The strengths of tuners by features of spaces: scores on spaces with low and with high values of a feature."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST_SPACES = 4
 
 @dataclass(frozen=True)
 class Split:
-    """The spaces in two halves by a feature: mean scores of tuners where it is at most the `bound`, and above."""
+    """The spaces, split by a feature: mean scores of tuners where it is at most the `bound`, and above."""
 
     feature: str
     bound: float

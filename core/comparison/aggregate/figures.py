@@ -81,7 +81,7 @@ def _draw_targets(axes: Any, report: Comparison, found: Aggregate) -> None:
 
 
 def _draw_ranks(axes: Any, found: Aggregate) -> None:
-    """Draw the mean ranks on a line; bars join tuners that the critical difference does not tell apart."""
+    """Draw the mean ranks on a line; bars join tuners within the critical difference."""
     ranked = found.ranking
     order = sorted(range(len(found.tuners)), key=ranked.ranks.__getitem__)
     count = len(order)

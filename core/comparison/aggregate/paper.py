@@ -18,10 +18,10 @@ FORMATS = ("svg", "pdf")
 
 
 def write_paper(report: Comparison, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write the report (report.json, report.txt), the tables (table.tex, scores.csv), the figures and how to cite them.
+    """Write the report (report.json, report.txt), the tables (table.tex, scores.csv), the figures and a citation.
 
-    Returns the files. Without matplotlib there are no figures. Raises `ArgumentError` where the folder cannot be
-    written, or nothing can be aggregated.
+    Return the files. Without matplotlib there are no figures. Raises `ArgumentError` if the folder cannot be written,
+    or nothing can be aggregated.
     """
     found, place = report.aggregate(), check_path("folder", folder)
     try:
@@ -49,7 +49,7 @@ def write_paper(report: Comparison, folder: str | os.PathLike[str]) -> list[Path
 
 
 def citation(report: Comparison) -> str:
-    """Say what was run, in a sentence to cite: the suite with its digest, the version, tuners, trials and seeds."""
+    """Write a sentence to cite: the suite with its digest, the version, tuners, trials and seeds."""
     setup = report.setup
     names = ", ".join(setup.tuners)
     suite = f"suite {setup.suite} (digest {setup.suite_digest[:16]})" if setup.suite else f"{len(setup.tasks)} spaces"

@@ -1,9 +1,9 @@
 """Performance between random search and the optimum, after Willemsen et al.
 
-After t trials, or a time, the performance is (baseline - best) / (baseline - optimum): 0 for a tuner that is as good as
-random search is expected to be, 1 at the optimum, below 0 for a worse one. The baseline is calculated from all costs of
-a space (`pegbox.comparison.landscape`). A score is the mean over the trials up to the cutoff, where random search has
-gone 95% of the way from the median to the optimum: after it, there is little left to win, and the quotient says little.
+After t trials, or a time, the performance is (baseline - best) / (baseline - optimum): 0 for a tuner as good as the
+expectation of random search, 1 at the optimum, below 0 for a worse one. The baseline is calculated from all costs of a
+space (`pegbox.comparison.landscape`). A score is the mean over the trials up to the cutoff, where random search has
+gone 95% of the way from the median to the optimum: after it, little is left to gain, and the quotient is uncertain.
 
 Willemsen, Schoonhoven, Filipovič, Tørring, van Nieuwpoort, van Werkhoven, "A Methodology for Comparing Auto-Tuning
 Optimization Algorithms", Future Generation Computer Systems 159 (2024). Their baseline is the cost at the expected rank
@@ -24,10 +24,10 @@ from pegbox.comparison.runs import Run
 Floats = NDArray[np.float64]
 
 CUTOFF = 0.95
-"""The share of the way from the median to the optimum that random search goes until the cutoff."""
+"""The share of the way from the median to the optimum that random search covers by the cutoff."""
 
 _POINTS = 200
-"""The points of a curve over time."""
+"""The number of points of a curve over time."""
 
 
 def cutoff_trials(landscape: Landscape, trials: int) -> int:
@@ -64,7 +64,7 @@ def performance_in_time(runs: Sequence[Run], landscape: Landscape, trials: int) 
 
 
 def normalized(best: Floats, baseline: Floats, optimum: float) -> Floats:
-    """Put costs on the scale from the baseline, 0, to the optimum, 1; 1 where the baseline is at the optimum itself."""
+    """Put costs on the scale from the baseline, 0, to the optimum, 1; 1 if the baseline is at the optimum."""
     gap = baseline - optimum
     with np.errstate(divide="ignore", invalid="ignore"):
         found = (baseline - best) / gap
@@ -81,7 +81,7 @@ def _best_in_time(run: Run, landscape: Landscape, times: Floats) -> Floats:
     best = best_costs(run, landscape, count)
     return np.asarray(
         best[np.maximum(reached, 1) - 1]
-    )  # the first result counts from the beginning, as the baseline's does
+    )  # the first result counts from the beginning, like the baseline's
 
 
 def mean_of_spaces(scores: Sequence[float]) -> float:

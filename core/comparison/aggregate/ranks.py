@@ -1,8 +1,8 @@
 """Ranks of tuners over spaces, with the tests of Friedman and Nemenyi.
 
 Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal of Machine Learning Research 7 (2006):
-Friedman's test (1937) in the less conservative form of Iman and Davenport (1980) asks whether the tuners differ at all;
-two of them differ if their mean ranks are further apart than Nemenyi's (1963) critical difference.
+Friedman's test (1937) in the less conservative form of Iman and Davenport (1980) tests whether the tuners differ at
+all; two of them differ if their mean ranks differ by more than Nemenyi's (1963) critical difference.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Ranking:
     """Mean ranks of tuners, 1 for the best, over `spaces`.
 
     `chi_square` is Friedman's statistic, `f` that of Iman and Davenport, and `p` its probability if all tuners were
-    alike; `critical_difference` is Nemenyi's. NaN where there is nothing to test.
+    equal; `critical_difference` is Nemenyi's. NaN if there is nothing to test.
     """
 
     ranks: tuple[float, ...]
@@ -34,7 +34,7 @@ class Ranking:
     critical_difference: float = math.nan
 
     def differ(self, one: int, other: int) -> bool:
-        """Decide if two tuners differ: the test of all finds a difference, and their ranks are far apart."""
+        """Decide if two tuners differ: the overall test finds a difference, and their ranks are far apart."""
         return self.p < LEVEL and abs(self.ranks[one] - self.ranks[other]) > self.critical_difference
 
 
@@ -59,7 +59,7 @@ def ranking(values: Sequence[Sequence[float]], *, level: float = LEVEL) -> Ranki
 
 
 def cliques(ranking: Ranking) -> list[tuple[int, int]]:
-    """List the longest groups of tuners that the critical difference does not tell apart, as places in rank order."""
+    """List the longest groups of tuners within the critical difference, as places in rank order."""
     order = sorted(ranking.ranks)
     found: list[tuple[int, int]] = []
     for first, rank in enumerate(order):

@@ -2,7 +2,7 @@
 
 Benavoli, Corani, Demšar and Zaffalon, "Time for a Change: a Tutorial for Comparing Multiple Classifiers Through
 Bayesian Analysis", Journal of Machine Learning Research 18 (2017), section 4.2: the counterpart of Wilcoxon's test that
-gives the probability of a difference which matters, and that of none. The prior is a Dirichlet process whose one
+computes the probabilities of a relevant difference, and of none. The prior is a Dirichlet process whose one
 pseudo-observation, half a space, is no difference.
 """
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 ALIKE = 0.01
-"""The largest difference of two scores that does not matter."""
+"""The largest irrelevant difference of two scores."""
 
 PRIOR = 0.5
 """The weight of the pseudo-observation against that of a space."""
@@ -24,7 +24,7 @@ DRAWS = 4_000
 
 
 class SignedRanks(NamedTuple):
-    """The probabilities that the first of two tuners is the better one, that they are alike, that it is the worse."""
+    """The probabilities that the first of two tuners is better, equal, and worse."""
 
     better: float
     alike: float
@@ -32,7 +32,7 @@ class SignedRanks(NamedTuple):
 
 
 def signed_ranks(first: Sequence[float], second: Sequence[float], *, alike: float = ALIKE) -> SignedRanks:
-    """Compare the scores of two tuners on the same spaces; higher is better. Without spaces they are alike."""
+    """Compare the scores of two tuners on the same spaces; higher is better. Without spaces, they are equal."""
     differences = np.array([0.0, *(one - other for one, other in zip(first, second, strict=True))])
     sums = differences[:, None] + differences[None, :]
     weights = np.random.default_rng(0).dirichlet([PRIOR, *np.ones(len(differences) - 1)], DRAWS)

@@ -1,9 +1,9 @@
-"""Tuners that may know the answer: they reach the optimum in their first trials too often for chance.
+"""Tuners that may know the answer, because they reach the optimum in their first trials too often for chance.
 
-A recorded space is a file that a tuner can read, and a tuner may have learned from the very space that it is compared
-on. Both can be detected: after the common start, random draws without replacement find one of the w best of N
-configurations within t trials with the probability 1 - C(N - w, t) / C(N, t). The number of runs that do is compared
-with the distribution of the sum of these independent trials, space by space.
+A recorded space is a file that a tuner can read, and a tuner may have learned from the very space of the comparison.
+Both can be detected: after the common start, random draws without replacement find one of the w best of N
+configurations within t trials with the probability 1 - C(N - w, t) / C(N, t). The number of such runs is compared with
+the distribution of the sum of these independent trials, space by space.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import numpy as np
 from pegbox.comparison.runs import Run, TaskInfo
 
 FIRST = 3
-"""The own trials of a run that count."""
+"""The number of a run's first own trials that count."""
 
 LEVEL = 1e-6
 LEAST_SHARE = 0.5
-"""The share of lucky runs from which on a tuner is suspicious: a good tuner has a few on easy spaces."""
+"""The share of lucky runs from which a tuner is suspicious, since a good tuner has a few on easy spaces."""
 
 MOST_LIKELY = 0.05
-"""The largest probability of luck in a space that is counted."""
+"""The largest probability of luck for a space to count."""
 
 
 @dataclass(frozen=True)
 class Suspicion:
-    """A tuner with `hits` of `runs` at the optimum within its first own trials, by chance with probability `p`."""
+    """A suspicious tuner: `hits` of `runs` reached the optimum in its first trials, by chance with probability `p`."""
 
     tuner: str
     hits: int
@@ -46,7 +46,7 @@ class Suspicion:
 
 
 def suspicion(tuner: str, runs: Sequence[tuple[TaskInfo, Run]], start: int) -> Suspicion | None:
-    """Judge a tuner by its runs; None where luck, or skill, explains them."""
+    """Judge a tuner by its runs; None if luck, or skill, explains them."""
     counted: list[tuple[float, bool, bool]] = []
     for task, run in runs:
         chance = _chance(task)
@@ -62,7 +62,7 @@ def suspicion(tuner: str, runs: Sequence[tuple[TaskInfo, Run]], start: int) -> S
 
 
 def _chance(task: TaskInfo) -> float | None:
-    """Compute the probability that random draws find an optimum; None where the number of configurations is unknown."""
+    """Compute the probability that random draws find an optimum; None if the number of configurations is unknown."""
     size, tries = task.configurations, FIRST
     if size is None or size <= tries:
         return None

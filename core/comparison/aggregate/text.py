@@ -49,7 +49,7 @@ def aggregate_text(found: Aggregate) -> str:
 
 
 def test_sentences(found: Aggregate) -> list[str]:
-    """Say what the tests over the spaces find, and which tuners may know the answers."""
+    """Describe the results of the tests over the spaces, and the tuners that may know the answers."""
     said = list(_rank_sentences(found)) + [_pair_sentence(pair, len(found.tasks)) for pair in found.pairs]
     return [*said, *(f"{each}." for each in found.suspicions)]
 

@@ -1,4 +1,4 @@
-"""Passes over graphs: each is a function of a graph that gives another one, which computes the same."""
+"""Passes over graphs: each is a function of a graph that returns an equivalent one."""
 
 from pegbox.graph.graph import Graph
 from pegbox.graph.passes.attention import attention
@@ -18,7 +18,7 @@ PASSES = (
     dead_nodes, constant_folding, canonical_form, padding, simplification, common_nodes, dead_nodes, linear_folding,
     moves, dead_nodes, reshape_motion, simplification, dead_nodes,
 )  # fmt: skip
-"""The passes in their order: later ones count on what earlier ones have written in another form, or removed."""
+"""The passes in order: later ones rely on the forms that earlier ones produce."""
 
 
 def optimize(graph: Graph, *, layout: str = "NHWC", attend: bool = True, fuse: bool = True) -> Graph:

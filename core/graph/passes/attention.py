@@ -1,4 +1,4 @@
-"""Products around a softmax, which become one attention."""
+"""The pass that joins products around a softmax into one attention."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from pegbox.graph.rewriting import Rewriting
 _USUAL = ("BHND", "BNHD", "BN3HD")
 _ANY = ("".join(order) + "D" for axes in ("BHN", "BHN3") for order in permutations(axes))
 LAYOUTS = tuple(map(HeadLayout, dict.fromkeys((*_USUAL, *_ANY))))
-"""The layouts in which arrays are looked for; among equals the first is taken."""
+"""The layouts to try for arrays; among equals, the first is taken."""
 _PLAIN = tuple(layout for layout in LAYOUTS if not layout.is_joined)
 
 
 def attention(graph: Graph) -> Graph:
-    """Join a product, a softmax of its rows, and the product with that, and what scales and masks the scores between.
+    """Join a product, a softmax of its rows, the product with that, and the scales and masks of the scores.
 
     ::
 
@@ -45,10 +45,10 @@ def attention(graph: Graph) -> Graph:
         o = MatMul(p, v)
         return o
 
-    Queries, keys and values are read from as far in front as an array has them in an order of batch, heads, rows and
-    elements; the output has that order, too. Keys and values that are repeated for groups of heads are read before they
-    are repeated. A constant mask that hides the keys behind each query is `causal`; another summand is the bias. Scores
-    and weights have no other reader.
+    Queries, keys and values are read from the earliest array that has them in an order of batch, heads, rows and
+    elements; the output has that order, too. Keys and values that are repeated for groups of heads are read before the
+    repetition. A constant mask that hides the keys after each query is `causal`; any other summand is the bias. Scores
+    and weights must have no other reader.
     """
     graph = nan_guards(score_masks(graph))
     found = {match.last: match for node in graph.nodes if (match := _match(graph, node)) is not None}
@@ -64,12 +64,12 @@ class _Place:
 
     Attributes:
         value: the array.
-        steps: for each axis of the operand (batch, heads, rows, elements of a head), the distance of its elements; of
+        steps: for each axis of the operand (batch, heads, rows, elements of a head), the distance of its elements; for
             heads, that of groups.
-        group: the number of heads that share a part of the array one after the other.
+        group: the number of consecutive heads that share a part of the array.
         start: the place of the first.
         scale: the factor of the elements.
-        copies: the nodes behind it that need not run.
+        copies: the following nodes that need not run.
     """
 
     value: Value
@@ -82,13 +82,13 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Operand:
-    """An array of queries, keys or values, and its layout, from which it is turned if that is another."""
+    """An array of queries, keys or values, and its layout, from which it is permuted if that differs."""
 
     value: Value
     layout: HeadLayout
 
     def nodes(self, name: str, shape: tuple[int, ...], layout: HeadLayout) -> Iterator[Node]:
-        """Yield the nodes, at least one, that give the array the wanted shape and layout."""
+        """Yield the nodes, at least one, that bring the array into the wanted shape and layout."""
         order = tuple(self.layout.axes.index(axis) for axis in layout.axes)
         own = dict(zip(layout.axes, shape, strict=True))
         view = reshape_node(name, self.value, [own[axis] for axis in self.layout.axes])
@@ -103,7 +103,7 @@ class _Match:
 
     Attributes:
         last: the product that makes its output.
-        sizes, layout, scale, causal: as of `attention_node`.
+        sizes, layout, scale, causal: as for `attention_node`.
         operands: its arrays.
         bias: the summand of the scores.
     """
@@ -117,7 +117,7 @@ class _Match:
     bias: Value | None
 
     def nodes(self) -> Iterator[Node]:
-        """Yield the nodes that take the place of the last."""
+        """Yield the nodes that replace the last one."""
         name, (out,) = self.last.name, self.last.outputs
         inputs = []
         for number, (operand, shape) in enumerate(zip(self.operands, self.layout.shapes(self.sizes), strict=True)):
@@ -140,7 +140,7 @@ class _Match:
 
 
 def _match(graph: Graph, node: Node) -> _Match | None:
-    """Find the attention that a softmax is part of."""
+    """Find the attention around a softmax."""
     if node.kind != "Softmax" or len(node.inputs) != 1:
         return None
     (x,), (weights,) = node.inputs, node.outputs
@@ -173,7 +173,7 @@ def _match(graph: Graph, node: Node) -> _Match | None:
 
 
 def _is_causal(mask: Array, n_q: int, n_k: int) -> bool:
-    """Decide if a mask hides from each query the keys behind it, where the last sees all."""
+    """Decide if a mask hides the later keys from each query, such that the last query sees all."""
     if prod(mask.shape[:-2]) != 1 or mask.shape[-2:] != (n_q, n_k) or not 1 < n_q <= n_k:
         return False
     seen = np.arange(n_k) <= np.arange(n_q)[:, None] + (n_k - n_q)
@@ -182,10 +182,10 @@ def _is_causal(mask: Array, n_q: int, n_k: int) -> bool:
 
 
 def _places(graph: Graph, operand: Value, *, turned: bool) -> Iterator[_Place]:
-    """Yield the arrays that an operand is copied from, the operand first.
+    """Yield the arrays from which an operand is copied, beginning with the operand.
 
     Args:
-        turned: the last two axes of the operand are those of its elements and its rows.
+        turned: True if the last two axes of the operand are its elements and its rows.
     """
     axes = [Var(name, "int64") for name in "bhnc"]
     batch, heads, row, element = axes
@@ -223,16 +223,18 @@ def _group(term: Expr, heads: Var) -> int:
 
 
 def _heads(place: _Place, heads: int) -> int:
-    """Return the number of heads in the array, given the operand's."""
+    """Return the number of heads in the array, given that of the operand."""
     return 1 if not place.steps[1] else heads // place.group
 
 
 def _operands(
     layout: HeadLayout, sizes: AttentionSizes, places: Sequence[Sequence[_Place]]
 ) -> tuple[tuple[_Operand, ...], float, int]:
-    """Return the arrays of the operands for a layout, the scale, and the nodes that need not run; -1 for none.
+    """Return the arrays of the operands for a layout, the scale, and the number of nodes that need not run; -1 if there
+    are none.
 
-    Keys and values that groups of heads share may have another layout: to turn them costs less than to repeat them.
+    Keys and values that groups of heads share may have another layout, because permuting them costs less than repeating
+    them.
     """
     none = (), 1.0, -1
     of = sizes
@@ -260,7 +262,7 @@ def _operands(
 
 
 def _fits(place: _Place, heads: int, layout: HeadLayout, own: tuple[int, int, int, int], part: int) -> bool:
-    """Decide if an array has a part of these extents in a layout."""
+    """Decide if an array has a part with these extents in a layout."""
     steps, start = _expected(layout, own, part)
     has_size = (place.start, prod(place.value.shape)) == (start, prod(layout.shape(*own)))
     is_alike = all(a == b or extent == 1 for a, b, extent in zip(place.steps, steps, own, strict=True))

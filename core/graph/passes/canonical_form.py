@@ -1,4 +1,4 @@
-"""Operators as few simple ones: `Conv`, `MatMul`, `Reshape`, `Transpose` and pointwise nodes."""
+"""The pass that writes operators as a few simple ones: `Conv`, `MatMul`, `Reshape`, `Transpose` and pointwise nodes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pegbox.graph.passes.transposed_convolution import of_steps
 from pegbox.graph.rewriting import Rewriting, with_distinct_inputs, with_outputs
 
 _FEW = 16
-"""The outputs up to which convolutions get as many as a power of two: they would be cut into several vectors."""
+"""The number of outputs up to which convolutions are padded to a power of two, instead of cut into several vectors."""
 
 Rule = Callable[[Node, Rewriting], "list[Node] | None"]
 
@@ -51,7 +51,7 @@ def canonical_form(graph: Graph) -> Graph:
     made = Rewriting(graph)
     for node in graph.nodes:
         node = with_distinct_inputs(node)
-        # Readers compute 16-bit floats in a wider type, in which the steps of a canonical form are not.
+        # Readers compute 16-bit floats in a wider type, but the steps of a canonical form would not.
         is_short = any(value.dtype in ("float16", "bfloat16") for value in node.outputs)
         rule = _moved if is_short else _RULES.get(node.kind, _moved)
         made.add(*(rule(node, made) or [node]))
@@ -72,7 +72,7 @@ def _moved(node: Node, made: Rewriting) -> list[Node] | None:
 
 
 def _apart(node: Node) -> list[Node] | None:
-    """Copy the parts of an array by a node for each, which may be a view."""
+    """Copy each part of an array by its own node, which may be a view."""
     places = range(len(node.outputs))
     if any(copied_element(node, place) is None for place in places):
         return None
@@ -80,7 +80,7 @@ def _apart(node: Node) -> list[Node] | None:
 
 
 def _gather(node: Node, made: Rewriting) -> list[Node] | None:
-    """Write the choice of one row, whose number is known, without a memory access for the number."""
+    """Write the choice of one row with a known number without a memory access for the number."""
     array = made.constants.get(node.inputs[1]) if len(node.inputs) == 2 else None
     (x, y) = node.inputs[0], node.outputs[0]
     if array is None or array.size != 1 or x in made.constants:
@@ -125,7 +125,7 @@ def _conv(node: Node, made: Rewriting) -> list[Node] | None:
 
 
 def _whole_vectors(node: Node, made: Rewriting, w: Value, group: int) -> Value | None:
-    """Add filters of zeros to a few, so that their outputs are a whole vector; None where that is not worth it."""
+    """Add filters of zeros to a few filters, so that their outputs fill a whole vector; None if that does not pay."""
     outputs, _, *kernel = w.shape
     more = (1 << (outputs - 1).bit_length()) - outputs
     is_image = len(kernel) == 2 and max(kernel) > 1
@@ -138,10 +138,10 @@ def _whole_vectors(node: Node, made: Rewriting, w: Value, group: int) -> Value |
 def _used_taps(
     node: Node, made: Rewriting, strides: Sequence[int], dilations: Sequence[int], pads: list[int]
 ) -> tuple[Value, list[int]]:
-    """Leave out the outermost taps of filters that read nothing but the border; return the filters and the borders.
+    """Drop the outermost taps of filters that only read the border; return the filters and the borders.
 
-    Those of wide dilations do it on small images (Chen et al., "Rethinking Atrous Convolution for Semantic Image
-    Segmentation", 2017, section 3.3).
+    Filters with wide dilations have such taps on small images (Chen et al., "Rethinking Atrous Convolution for Semantic
+    Image Segmentation", 2017, section 3.3).
     """
     x, w = node.inputs[:2]
     rank = len(w.shape) - 2
@@ -153,7 +153,7 @@ def _used_taps(
         first = [tap * apart - pads[d] for tap in range(w.shape[2 + d])]
         used = [tap for tap, at in enumerate(first) if at < extent and at + (size - 1) * step >= 0]
         before, after = min(used, default=0), len(first) - 1 - max(used, default=0)
-        if pads[d] < before * apart or pads[rank + d] < after * apart:  # pixels would be left out with the taps
+        if pads[d] < before * apart or pads[rank + d] < after * apart:  # dropping the taps would also drop pixels
             before = after = 0
         kept.append(slice(before, len(first) - after))
         borders[d] -= before * apart
@@ -175,7 +175,7 @@ def _attribute(node: Node, name: str, default: object) -> Any:
 def _pads(
     node: Node, extents: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> list[int]:
-    """Return the borders in front of the spatial axes and behind them, which may be given as a rule."""
+    """Return the borders before and after the spatial axes, which may be given as a rule."""
     rule = node.attributes.get("auto_pad", "NOTSET")
     if rule == "NOTSET":
         return _numbers(node, "pads", [0] * (2 * len(kernel)))
@@ -223,7 +223,7 @@ def _batch_normalization(node: Node, made: Rewriting) -> list[Node] | None:
         factor = scale / np.sqrt(variance + float(_attribute(node, "epsilon", 1e-5)))
         offset = shift - mean * factor
     if not (np.isfinite(factor).all() and np.isfinite(offset).all()):
-        return None  # the order of the operations decides between infinities and NaNs
+        return None  # the order of the operations matters for infinities and NaNs
     return _scaled(node, made, factor.reshape(shape), offset.reshape(shape))
 
 
@@ -238,7 +238,7 @@ def _scaled(node: Node, made: Rewriting, factor: Array, offset: Array) -> list[N
 
 
 def _clip(node: Node, made: Rewriting) -> list[Node] | None:
-    """Write the bounds into the computation: the same few are used everywhere, and kernels are better for it."""
+    """Write the bounds into the computation: only a few values are common, and kernels get faster."""
     x, *others = node.inputs
     bounds = _scalars(others, made)
     if not others or bounds is None or not is_pointwise(node):
@@ -249,7 +249,7 @@ def _clip(node: Node, made: Rewriting) -> list[Node] | None:
 
 
 def _scalars(values: Sequence[Value], made: Rewriting) -> list[Any] | None:
-    """Return values as constants of expressions; None if one is not a single number that is known."""
+    """Return values as constants of expressions; None if one is not a single known number."""
     arrays = [made.constants.get(value) for value in values]
     if any(array is None or array.size != 1 for array in arrays):
         return None
@@ -289,11 +289,11 @@ def _to_the(exponent: float, x: Expr) -> Expr:
 
 
 def _quotient(node: Node, made: Rewriting) -> list[Node] | None:
-    """Write a division by a constant as a product, where that differs by rounding alone."""
+    """Write a division by a constant as a product, if that differs only by rounding."""
     if len(node.inputs) != 2 or node.inputs[1] not in made.constants or not is_float(node.outputs[0].dtype):
         return None
     if not is_pointwise(node):
-        return None  # old models name the axis at which they broadcast
+        return None  # old models name the axis for broadcasting
     divisor = made.constants[node.inputs[1]]
     with np.errstate(all="ignore"):
         factor = np.reciprocal(divisor)

@@ -1,4 +1,4 @@
-"""Nodes and constants that are equal to others, which take their place."""
+"""The pass that replaces nodes and constants by equal ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAMPLES = 64
 
 
 def common_nodes(graph: Graph) -> Graph:
-    """Compute equal things once: nodes of one kind and computation on the same values, and constants of equal arrays.
+    """Compute equal things once: nodes of one kind and computation on the same values, and constants with equal arrays.
 
     ::
 
@@ -47,14 +47,14 @@ def _share_constants(made: Rewriting) -> None:
     for value, array in made.source.constants.items():
         alike = known.setdefault((value.dtype, value.shape, _sample(array)), [])
         equal = next((other for other in alike if _same_bits(array, made.constants[other])), None)
-        if equal is None or value in made.source.outputs:  # an output stays itself
+        if equal is None or value in made.source.outputs:  # outputs are never replaced
             alike.append(value)
         else:
             made.replace(value, equal)
 
 
 def _sample(array: Array) -> bytes:
-    """Return the bits of a few elements, by which most arrays differ: weights in files are not read for it."""
+    """Return the bits of a few elements, in which most arrays differ, without reading whole weights from files."""
     flat = array.reshape(-1)
     return flat[:: max(flat.size // _SAMPLES, 1)].tobytes()
 
@@ -73,12 +73,12 @@ def _computes_the_same(a: Node, b: Node) -> bool:
 
 
 def _is_known(nodes: Iterable[Node]) -> bool:
-    """Decide if the text of computations says all that they do."""
+    """Decide if the text of computations describes them completely."""
     return not any(isinstance(op, ExternOp) for node in nodes for op in operations_of(node))
 
 
 def _text(node: Node) -> list[str]:
-    """Print a node's computation and the names of its outputs, with names of its inputs by their places."""
+    """Print a node's computation and the names of its outputs, with inputs named by place."""
     order = post_order([tensor.op for tensor in (*node.computation.inputs, *node.computation.outputs)])
     names = tensor_names(order)
     names |= {tensor.buffer: f"input_{place}" for place, tensor in enumerate(node.computation.inputs)}

@@ -1,4 +1,4 @@
-"""Computation of nodes that read constants alone, ahead of time."""
+"""The pass that computes nodes with only constant inputs ahead of time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pegbox.graph.reference import run_node
 from pegbox.graph.rewriting import Rewriting
 
 _MOST_BYTES = 1 << 24
-"""The size up to which a result may be far larger than its inputs. Kernels expand small arrays at no cost."""
+"""The bytes up to which a result may be far larger than its inputs, since kernels expand small arrays at no cost."""
 
 
 def constant_folding(graph: Graph) -> Graph:
-    """Replace nodes that read only constants by their results, unless these are far larger than what they are made of.
+    """Replace nodes that read only constants by their results, unless these are far larger than the constants.
 
     ::
 
@@ -28,7 +28,7 @@ def constant_folding(graph: Graph) -> Graph:
         return y
 
     Raises:
-        GraphError: a node cannot be computed, as one that reads an element outside of an array.
+        GraphError: a node cannot be computed, such as one that reads an element outside an array.
     """
     made = Rewriting(graph)
     for node in graph.nodes:
@@ -49,7 +49,7 @@ def _bytes(values: Sequence[Value]) -> int:
 
 
 def _folded(node: Node, arrays: Sequence[Array]) -> list[Array]:
-    """Compute a node; weights that only move are left to NumPy, which shares or copies them at once."""
+    """Compute a node; leave mere moves of weights to NumPy, which shares or copies them at once."""
     if is_view(node):
         return [arrays[0].reshape(node.outputs[0].shape)]
     order = permutation_of(node)

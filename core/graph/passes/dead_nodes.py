@@ -1,4 +1,4 @@
-"""Removal of nodes, outputs of nodes, and constants that no output of the graph needs."""
+"""The pass that removes nodes, outputs of nodes, and constants that no output of the graph needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pegbox.graph.rewriting import with_outputs
 
 
 def dead_nodes(graph: Graph) -> Graph:
-    """Keep the nodes and constants that the outputs need; inputs stay.
+    """Keep the nodes and constants that the outputs need, and all inputs.
 
     ::
 
@@ -29,6 +29,6 @@ def dead_nodes(graph: Graph) -> Graph:
 
 
 def _with_outputs(node: Node, needed: set[Value]) -> Node:
-    """Return the node without the outputs that are not needed."""
+    """Return the node without unneeded outputs."""
     places = [place for place, value in enumerate(node.outputs) if value in needed]
     return node if len(places) == len(node.outputs) else with_outputs(node, places)

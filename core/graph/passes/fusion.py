@@ -1,4 +1,4 @@
-"""Fusion: nodes that are computed together become one, so that the values between them stay in registers and caches."""
+"""Fusion of nodes into one, so that the values between them stay in registers and caches."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pegbox.graph.graph import Graph, Node, Value
 from pegbox.graph.post_dominators import post_dominators
 
 MOST_PARTS = 40
-"""The most nodes of a fused one."""
+"""The largest number of nodes in a fused one."""
 
 ROW_BYTES = 1 << 17
-"""The size up to which what is computed for a row stays in a cache until the next stage reads it."""
+"""The size in bytes up to which the values of a row stay in a cache until the next stage reads them."""
 
 
 def fusion(graph: Graph) -> Graph:
     """Join nodes whose intermediate values need not be stored.
 
-    Each node begins a group, in their order. A group takes in its post-dominator and all nodes between the two, as long
-    as `is_worth_fusing` says so. Nothing but the last node of a group is read outside of it, so that no path leaves a
-    group and comes back.
+    Each node in turn begins a group. A group takes in its post-dominator and all nodes in between, as long as
+    `is_worth_fusing` agrees. Only the last node of a group is read outside it, so that no path leaves a group and
+    returns.
 
     ::
 
@@ -49,7 +49,7 @@ class _Groups:
         self._access = {node: NodeAccess(node) for node in graph.nodes}
 
     def grow(self, node: Node) -> None:
-        """Let the group that ends with a node take in what follows."""
+        """Let the group that ends with a node take in its followers."""
         while self._groups[node][-1] is node and node in self._above:
             last = self._above[node]
             united = self._united(node, last)
@@ -98,11 +98,11 @@ class _Groups:
 def is_worth_fusing(group: Sequence[NodeAccess]) -> bool:
     """Decide if one kernel for a group of nodes, of which only the last is read outside, beats several.
 
-    - A convolution, a product, or another reduction that reads elements many times takes in pointwise nodes that follow
-      it. It takes in nothing in front of it: that would be computed as many times.
-    - Other nodes are joined where no element of a value between them is computed twice.
-    - Nodes with reductions are also joined where each row of the values between them depends on one row alone, and a
-      cache holds the rows.
+    - A convolution, a product, or another reduction that reads elements many times takes in the pointwise nodes that
+      follow it. It takes in no nodes before it, because these would be computed as many times.
+    - Other nodes are joined if no element of a value between them is computed twice.
+    - Nodes with reductions are also joined if each row of the values between them depends on only one row, and a cache
+      holds the rows.
     - Views cost nothing by themselves.
     """
     if any(each.is_opaque or each.is_view for each in group) or len(group[-1].node.outputs) > 1:
@@ -120,7 +120,7 @@ Edges = list[tuple[Value, list[NodeAccess]]]
 
 
 def _edges(group: Sequence[NodeAccess]) -> Edges:
-    """Return the values between the nodes of a group, each with those that read it."""
+    """Return the values between the nodes of a group, each with its readers."""
     readers: dict[Value, list[NodeAccess]] = {value: [] for each in group[:-1] for value in each.node.outputs}
     for each in group:
         for value in each.node.inputs:
@@ -138,7 +138,7 @@ def _follows(each: NodeAccess, anchor: NodeAccess) -> bool:
 
 
 def _streams(value: Value, readers: Sequence[NodeAccess]) -> bool:
-    """Decide if each element of a value is read once, or at one place of other expressions."""
+    """Decide if each element of a value is read once, or always at the same place."""
     if len(readers) == 1:
         return readers[0].reads(value) <= 1
     return all(each.is_pointwise and each.node.outputs[0].shape == value.shape for each in readers)

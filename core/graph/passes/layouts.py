@@ -1,4 +1,4 @@
-"""Channel-last regions: convolutions, and what is around them, over images whose channels are the last axis."""
+"""Channel-last regions: convolutions and the nodes around them over images with the channels as the last axis."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from pegbox.graph.rewriting import Rewriting
 
 _LAST = (0, 2, 3, 1)
 _FIRST = (0, 3, 1, 2)
-_LINES = (0, 2, 1)  # of an image without one axis of its pixels; in both directions
-_FILTERS = (2, 3, 1, 0)  # of convolutions in groups, depthwise ones among them
+_LINES = (0, 2, 1)  # permutation of an image that lacks one axis of its pixels, the same in both directions
+_FILTERS = (2, 3, 1, 0)  # permutation of the filters of grouped convolutions, including depthwise ones
 _RANK = len(_LAST)
 _BARRIERS = frozenset({"MatMul", "Reshape", "Transpose", "Gather"})
 """The kinds that do not become channel-last because their neighbours are."""
 
 _NARROW = 8
-"""The channels below which transposed convolutions, whose vectors would be of channels, keep theirs in front."""
+"""The number of channels below which transposed convolutions keep them first, since vectors would run along them."""
 
 
 def layouts(graph: Graph, *, everywhere: bool = False) -> Graph:
     """Compute convolutions of images, and nodes that read their results, with the channels as the last axis.
 
-    Nodes that need the channels as the second axis get transposes in front of them, and so do the outputs.
+    Nodes that need the channels as the second axis get transposes before them, and so do the outputs.
 
     Args:
-        everywhere: also nodes that read images which no convolution has made.
+        everywhere: include nodes that read images not made by a convolution.
 
     ::
 
@@ -50,14 +50,14 @@ def layouts(graph: Graph, *, everywhere: bool = False) -> Graph:
 
 
 class _ChannelLast:
-    """A graph in the making, with the channel-last twins of its values."""
+    """A graph under construction, with the channel-last twins of its values."""
 
     def __init__(self, graph: Graph, everywhere: bool) -> None:
         self._made = Rewriting(graph)
         self._everywhere = everywhere
         self._outputs = graph.outputs
         self._twins: dict[Value, Value] = {}
-        self._pending: set[Value] = set()  # made as twins alone
+        self._pending: set[Value] = set()  # values that exist only as twins
         self._filters: dict[Value, Value] = {}
 
     def graph(self) -> Graph:
@@ -67,7 +67,7 @@ class _ChannelLast:
         return self._made.graph()
 
     def add(self, node: Node) -> None:
-        """Add a node, in the layout of its neighbours."""
+        """Add a node in the layout of its neighbours."""
         if _is_image_convolution(node):
             self._emit(self._convolution(node), node)
         elif self._belongs(node):
@@ -87,7 +87,7 @@ class _ChannelLast:
                 self._made.add(_transposed(old, new, _LINES))
 
     def _belongs(self, node: Node) -> bool:
-        """Decide if at least half of what a node reads is channel-last."""
+        """Decide if at least half of a node's inputs are channel-last."""
         images = [value for value in node.inputs if _is_image(value) and value not in self._made.constants]
         ready = [value for value in images if value in self._pending]
         enough = 2 * _elements(ready) >= _elements(images) if ready else self._everywhere and bool(images)
@@ -105,7 +105,7 @@ class _ChannelLast:
         made = conv_node(name, self._last(x), w, **numbers, output=output)
         if node.attributes["group"] == 1 or w not in self._made.constants:
             return made
-        # Vectors run along the channels, which are one axis with those of the image.
+        # Vectors run along the channels, which form one axis with those of the image.
         if w not in self._filters:
             array = self._made.constants[w].transpose(_FILTERS)
             self._filters[w] = self._made.constant(f"{w.name}.last", array)
@@ -114,7 +114,7 @@ class _ChannelLast:
         return replace(made, inputs=inputs, compute=compute, attributes=attributes)
 
     def _conjugated(self, node: Node) -> Node:
-        # Operands of lower rank are broadcast to images; those of higher rank stay as they are.
+        # Operands of lower rank are broadcast to images; those of higher rank keep their layout.
         low = is_pointwise(node)
         moved = [_is_image(value) or (low and 0 < len(value.shape) < _RANK) for value in node.inputs]
         orders = tuple((place, _order(value)) for place, value in enumerate(node.inputs) if moved[place])
@@ -128,7 +128,7 @@ class _ChannelLast:
         )
 
     def _moved(self, node: Node) -> bool:
-        """Add a node that moves elements of a channel-last value as one that reads the twin, where that is simpler."""
+        """Add a node that moves elements of a channel-last value; let it read the twin if that is simpler."""
         (x,), (y,) = node.inputs, node.outputs
         order = permutation_of(node) if node.kind == "Transpose" else None
         if x not in self._pending:
@@ -142,7 +142,7 @@ class _ChannelLast:
         return False
 
     def _last(self, value: Value) -> Value:
-        """Return the channel-last twin of a value, which has new axes in front where it has too few."""
+        """Return the channel-last twin of a value, with new leading axes if it has too few."""
         if value not in self._twins:
             shape = (*[1] * (_RANK - len(value.shape)), *value.shape)
             if value in self._made.constants:
@@ -158,7 +158,7 @@ class _ChannelLast:
         return self._twins[value]
 
     def _first(self, value: Value) -> None:
-        """Add the transpose that makes a value of its twin, unless it is there."""
+        """Add the transpose that makes a value from its twin, unless it exists."""
         if value in self._pending:
             self._pending.remove(value)
             self._made.add(_transposed(value, self._twins[value], _FIRST))
@@ -166,12 +166,12 @@ class _ChannelLast:
 
 @dataclass(frozen=True)
 class _Permuted:
-    """A computation over tensors with another order of axes.
+    """A computation over tensors with permuted axes.
 
     Attributes:
         computation: the tensors in their own order.
-        inputs: the places of the inputs whose axes are in another order, each with the order.
-        orders: the orders of the axes of computed tensors, by their number.
+        inputs: the places of the permuted inputs, each with its order of axes.
+        orders: the orders of axes of computed tensors, by the number of axes.
     """
 
     computation: Computation
@@ -220,13 +220,13 @@ def _order(value: Value) -> Order:
 
 
 def _is_view(value: Value, order: Sequence[int]) -> bool:
-    """Decide if exchanging the axes leaves the elements where they are: all but one of the moved have one."""
+    """Decide if permuting the axes leaves the elements in place: all moved axes but one have extent one."""
     long = [axis for axis in order if value.shape[axis] > 1]
     return long == sorted(long)
 
 
 def _transposed(output: Value, value: Value, order: Sequence[int]) -> Node:
-    """Make the node that exchanges axes, a view where that is possible."""
+    """Make the node that permutes axes, a view if possible."""
     if _is_view(value, order):
         return reshape_node(output.name, value, output.shape, output=output)
     return transpose_node(output.name, value, order, output=output)

@@ -1,4 +1,4 @@
-"""Constant scales and shifts around convolutions and products, which go into the weights."""
+"""The pass that folds constant scales and shifts around convolutions and products into the weights."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def linear_folding(graph: Graph) -> Graph:
         n = Add(m, shift)
         return n
 
-    A value in the middle has no other reader. The border of zeros that a convolution pads with is shifted by nothing,
-    so that a shift in front of it stays.
+    Intermediate values must have no other reader. A convolution's border of zeros is not shifted, so a shift before a
+    padded convolution remains.
     """
     folding = _Folding(graph)
     for node in graph.nodes:
@@ -47,7 +47,7 @@ def linear_folding(graph: Graph) -> Graph:
 
 @dataclass(frozen=True)
 class _Step:
-    """A node that computes an affine function."""
+    """A node that computes an affine function, in a chain."""
 
     node: Node
     function: Affine
@@ -57,9 +57,9 @@ class _Folding:
     """The state of the pass.
 
     Attributes:
-        made: the graph in the making.
-        joined: nodes that are parts of others from now on.
-        replaced: the nodes that take the place of one.
+        made: the graph under construction.
+        joined: nodes that are now parts of others.
+        replaced: the nodes that replace one.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -69,7 +69,7 @@ class _Folding:
         self._graph = graph
 
     def is_linear(self, node: Node) -> bool:
-        """Decide if a node multiplies a value by constant weights, whose layout is known."""
+        """Decide if a node multiplies a value by constant weights with a known layout."""
         if node.kind not in ("Conv", "MatMul") or len(node.inputs) != 2 or not is_float(node.outputs[0].dtype):
             return False
         x, w = node.inputs
@@ -77,7 +77,7 @@ class _Folding:
         return weights and ("layout" in node.attributes if node.kind == "Conv" else len(w.shape) == 2)
 
     def fold(self, node: Node) -> None:
-        """Join a linear node with the scales in front of it and behind it."""
+        """Join a linear node with the scales before and after it."""
         weights = _Weights(node, self._graph.constants[node.inputs[1]])
         before = list(weights.taken_before(self._before(node)))
         after = list(weights.taken_after(self._after(node.outputs[0])))
@@ -106,7 +106,7 @@ class _Folding:
         ]  # fmt: skip
 
     def join(self, node: Node) -> None:
-        """Join an affine node with those behind it, as far as no product of scales overflows or vanishes."""
+        """Join an affine node with those after it, as long as no product of scales overflows or vanishes."""
         steps, whole = list[_Step](), None
         for step in self._after_and(node):
             longer = step.function if whole is None else whole.then(step.function)
@@ -124,7 +124,7 @@ class _Folding:
         self.replaced[node] = list(self._written(steps[-1].node, whole))
 
     def _written(self, last: Node, function: Affine) -> Iterator[Node]:
-        """Yield the nodes of an affine function, in place of a chain that ends with a node."""
+        """Yield the nodes of an affine function that replace a chain ending with a node."""
         x, (y,) = function.x, last.outputs
         if function.scale is not None:
             scale = self.made.constant(f"{last.name}.scale", function.scale)
@@ -142,13 +142,13 @@ class _Folding:
             yield from self._after(node.outputs[0])
 
     def _after(self, value: Value) -> Iterator[_Step]:
-        """Yield the affine nodes behind a value, each the only reader of the one before it."""
+        """Yield the affine nodes after a value, each the only reader of the one before it."""
         while (node := self._graph.sole_consumer(value)) is not None and (step := self._step(node)) is not None:
             yield step
             (value,) = node.outputs
 
     def _before(self, node: Node) -> Iterator[_Step]:
-        """Yield the affine nodes in front of a node, the nearest first."""
+        """Yield the affine nodes before a node, nearest first."""
         value = node.inputs[0]
         while self._graph.sole_consumer(value) is not None and value in self._graph.producers:
             step = self._step(self._graph.producers[value])
@@ -165,7 +165,7 @@ class _Folding:
 
 
 def _is_as_precise(array: Array, old: Array, steps: Sequence[_Step]) -> bool:
-    """Decide if scaled weights are finite and not all so tiny that they lose digits, unless a scale is zero."""
+    """Decide if scaled weights are finite, and not so tiny that all lose digits, unless a scale is zero."""
     normal = 2.0 ** EXPONENTS[str(old.dtype)][0]
     lost = np.abs(array).max(initial=0) < normal <= np.abs(old).max(initial=0)
     has_zero = any(step.function.scale is not None and not step.function.scale.all() for step in steps)
@@ -173,7 +173,7 @@ def _is_as_precise(array: Array, old: Array, steps: Sequence[_Step]) -> bool:
 
 
 def _is_worth(shift: Array | None, steps: Sequence[_Step], channels: int) -> bool:
-    """Decide if a joined shift is finite, and not larger than what it is joined from."""
+    """Decide if a joined shift is finite, and not larger than its parts."""
     if shift is None:
         return True
     parts = sum(step.function.shift.size for step in steps if step.function.shift is not None)
@@ -181,7 +181,7 @@ def _is_worth(shift: Array | None, steps: Sequence[_Step], channels: int) -> boo
 
 
 class _Weights:
-    """The weights of a linear node, and the axes on which its channels are."""
+    """The weights of a linear node, and the axes of its channels."""
 
     def __init__(self, node: Node, array: Array) -> None:
         self.array = array
@@ -195,7 +195,7 @@ class _Weights:
         self.groups = int(groups)
 
     def taken_before(self, steps: Iterator[_Step]) -> Iterator[_Step]:
-        """Yield the steps in front, the nearest first, as far as they commute with the linear function."""
+        """Yield the steps before it, nearest first, as long as they commute with the linear function."""
         for step in steps:
             shift = step.function.shift
             if not self._is_per_channel(step.function.scale, self.x):
@@ -205,14 +205,14 @@ class _Weights:
             yield step
 
     def taken_after(self, steps: Iterator[_Step]) -> Iterator[_Step]:
-        """Yield the steps behind, as far as their scales are numbers of channels."""
+        """Yield the steps after it, as long as their scales are per channel."""
         for step in steps:
             if not self._is_per_channel(step.function.scale, self.y):
                 return
             yield step
 
     def folded(self, before: Sequence[Affine], after: Sequence[Affine]) -> tuple[Array, Array | None]:
-        """Return the new weights, and what is added to the result."""
+        """Return the new weights, and the summand of the result."""
         front, back = (reduce(Affine.then, steps) if steps else None for steps in (before, after))
         array, shift = self.array, None
         if front is not None and front.shift is not None:

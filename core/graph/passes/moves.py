@@ -1,4 +1,4 @@
-"""Copies of elements that are copied again, which are copied once."""
+"""The pass that joins chains of copies into one copy."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def moves(graph: Graph) -> Graph:
         a = Gather(t, axis=0, row=1)              return a
         return a
 
-    A chain that ends with a view has one copy already. It is joined only where it shuffles an array within its shape,
-    so that nodes that know this shape (`layouts`) need not see another.
+    A chain that ends with a view already has only one copy. It is joined only if it shuffles an array within its shape,
+    so that nodes that rely on this shape (`layouts`) need not see another.
     """
     made = Rewriting(graph)
     makers: dict[Value, Node] = {}
@@ -50,7 +50,7 @@ def _is_copy(node: Node) -> bool:
 
 
 def _joined(node: Node, makers: Makers) -> Node | None:
-    """Return a node that copies from as far in front as its subscripts stay simple; None if that joins nothing."""
+    """Return a node that copies from the earliest value with simple subscripts; None if that joins nothing."""
     if not node.inputs or node.inputs[0] not in makers or not _is_copy(node):
         return None
     axes, indices = copied_element(node) or ((), ())
@@ -70,7 +70,7 @@ def _joined(node: Node, makers: Makers) -> Node | None:
 
 
 def _is_simple(index: Expr) -> bool:
-    """Decide if an index has no divisions but those that shift bits."""
+    """Decide if the only divisions of an index are bit shifts."""
     return all(
         isinstance(each.b, Const) and each.b.integer & (each.b.integer - 1) == 0
         for each in walk(index) if isinstance(each, Binary) and each.op in ("floordiv", "floormod")

@@ -1,4 +1,4 @@
-"""The pass that takes guards against NaN from the weights of an attention."""
+"""The pass that moves guards against NaN away from the weights of an attention."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def nan_guards(graph: Graph) -> Graph:
         o = MatMul(g, v)                       o = Where(o.seen, o.sums)
         return o                               return o
 
-    The weights of a query are NaN where its bias hides all keys. Where a constant bias hides all keys of no query, no
+    The weights of a query are NaN if its bias hides all keys. If a constant bias never hides all keys of a query, no
     guard is left. NaNs of infinite scores stay NaNs.
     """
     guards = {node: guard for node in graph.nodes if (guard := _guard(graph, node)) is not None}
@@ -56,10 +56,10 @@ class _Guard:
     """A guard of weights.
 
     Attributes:
-        weights: the weights that it guards.
+        weights: the guarded weights.
         last: the product with the weights, or the transposition of that.
         perm: the order of its axes.
-        bias: the summand of the scores that may hide all keys of a query; None where there is none.
+        bias: the summand of the scores that may hide all keys of a query, or None.
     """
 
     weights: Value
@@ -68,7 +68,7 @@ class _Guard:
     bias: Value | None
 
     def nodes(self, last: Node) -> Iterator[Node]:
-        """Yield the last node, and what makes zeros for the queries whose bias hides all keys."""
+        """Yield the last node, and the nodes that make zeros for queries whose bias hides all keys."""
         if self.bias is None:
             yield last
             return
@@ -96,7 +96,7 @@ def _guard(graph: Graph, node: Node) -> _Guard | None:
 
 
 def _guarded(graph: Graph, value: Value) -> Value | None:
-    """Find the softmax weights that a value replaces by zeros where they are NaN."""
+    """Find the softmax weights in which a value replaces NaN by zeros."""
     choice = graph.producers.get(value)
     if choice is None or not is_pointwise(choice) or len(choice.outputs) != 1 or graph.sole_consumer(value) is None:
         return None
@@ -129,11 +129,11 @@ def _element(graph: Graph, value: Value, weights: Value, weight: Var) -> Expr | 
 
 
 def _any_seen(perm: Sequence[int], bias: Tensor) -> list[Tensor]:
-    """Decide for each query whether the bias lets it see any key.
+    """Compute, for each query, whether its bias shows it any key.
 
     Args:
-        perm: the order of the axes of the scores in the output, in which that of the keys has one element.
-        bias: of the scores, broadcast.
+        perm: the order of the scores' axes in the output, where the axis of the keys has one element.
+        bias: the bias of the scores, broadcast.
     """
     key = reduce_axis((0, bias.shape[-1]), name="key")
     missing = len(perm) - bias.ndim

@@ -1,4 +1,4 @@
-"""Borders of zeros that become those of convolutions."""
+"""The pass that moves borders of zeros into convolutions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pegbox.graph.operations import conv_node
 from pegbox.graph.rewriting import Rewriting
 
 Borders = tuple[tuple[int, int], ...]
-"""The elements before and behind each axis."""
+"""The numbers of elements before and after each axis."""
 
 
 def padding(graph: Graph) -> Graph:
-    """Let convolutions put borders of zeros around images, where nodes in front of them do.
+    """Let convolutions put borders of zeros around images instead of the nodes before them.
 
     ::
 
@@ -57,7 +57,7 @@ def borders_of(node: Node) -> Borders | None:
 
 
 def _borders(op: ComputeOp, condition: Expr, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Borders | None:
-    """Return the widths if each index is an axis less a width, and the condition is that all are in bounds."""
+    """Return the widths if each index is an axis minus a width, and the condition tests that all are in bounds."""
     found = []
     tests = list(conjuncts(condition))
     inside = {each for test in tests for each in _bounds(test, indices, shape)}

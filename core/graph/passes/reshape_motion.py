@@ -1,4 +1,4 @@
-"""Reshapes that move out of the way, so that the nodes around them can be joined."""
+"""The pass that moves reshapes away from between nodes that can be joined."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pegbox.graph.rewriting import Rewriting
 
 
 def reshape_motion(graph: Graph) -> Graph:
-    """Move reshapes in front of products, and behind pointwise nodes that read nothing else than numbers.
+    """Move reshapes before products, and after pointwise nodes whose other inputs are numbers.
 
     ::
 
@@ -43,7 +43,7 @@ def reshape_motion(graph: Graph) -> Graph:
 
 
 def _in_front(node: Node, graph: Graph) -> dict[Node, Sequence[Node]]:
-    """Return what replaces a reshape, and the nodes in front of it up to a product; nothing where there is none."""
+    """Return the replacement of a reshape and of the nodes before it up to a product; empty without a product."""
     (y,) = node.outputs
     between, value = list[Node](), node.inputs[0]
     while (maker := graph.producers.get(value)) is not None and graph.sole_consumer(value) is not None:
@@ -61,7 +61,7 @@ def _in_front(node: Node, graph: Graph) -> dict[Node, Sequence[Node]]:
 
 def _keeps_columns(product: Node, y: Value) -> bool:
     a, b = product.inputs
-    is_wide = y.dtype not in ("float16", "bfloat16")  # others may be added in a wider type
+    is_wide = y.dtype not in ("float16", "bfloat16")  # 16-bit floats may be added in a wider type
     return is_wide and len(b.shape) == 2 and min(len(a.shape), len(y.shape)) > 1 and y.shape[-1] == b.shape[-1]
 
 
@@ -86,7 +86,7 @@ def _moved(node: Node, between: Sequence[Node], product: Node) -> dict[Node, Seq
 
 
 def _again(node: Node, name: str, inputs: Sequence[Value], output: Value) -> Node:
-    """Make a pointwise node over values of other shapes."""
+    """Make a pointwise node again over values with other shapes."""
     function = partial(_element, node)
     return pointwise_node(name, node.kind, function, inputs, attributes=node.attributes, output=output)
 
@@ -96,7 +96,7 @@ def _element(node: Node, *elements: Expr) -> Expr:
 
 
 def _behind(node: Node, graph: Graph, makers: dict[Value, Node]) -> list[Node]:
-    """Exchange a pointwise node with the reshape in front of it, if its other inputs are numbers."""
+    """Swap a pointwise node with the reshape before it, if its other inputs are numbers."""
     data = [value for value in node.inputs if prod(value.shape) > 1]
     reshape = makers.get(data[0]) if len(data) == 1 else None
     if reshape is None or reshape.kind != "Reshape" or graph.sole_consumer(data[0]) is None or len(node.outputs) > 1:

@@ -23,7 +23,7 @@ from pegbox.graph.passes.dead_nodes import dead_nodes
 from pegbox.graph.rewriting import Rewriting
 
 HIDDEN = -1e30
-"""The score, or the summand of one, below which a key counts as one that a query does not see."""
+"""The score, or summand of a score, below which a key counts as hidden from a query."""
 
 
 def score_masks(graph: Graph) -> Graph:
@@ -35,7 +35,7 @@ def score_masks(graph: Graph) -> Graph:
         p = Softmax(h, axis=-1)  -> h = Add(s, h.mask)
                                     p = Softmax(h, axis=-1)
 
-    A constant that is added to the scores in another shape, as to the windows of Swin's attention, is a summand, too.
+    A constant added to the scores in another shape, as to the windows of Swin's attention, is a summand, too.
     """
     made = Rewriting(graph)
     scores = {node.inputs[0] for node in graph.nodes if node.kind == "Softmax" and len(node.inputs) == 1}
@@ -92,7 +92,7 @@ def _plus(a: Expr, b: Expr) -> Expr:
 
 
 def _summed(graph: Graph, made: Rewriting, out: Value) -> Sequence[Node] | None:
-    """Add up the constant summands of scores, where there are several or where they have another shape."""
+    """Add up the constant summands of scores, if there are several or they have another shape."""
     x, total, steps, turned = out, np.zeros((), out.dtype), 0, False
     while (found := _summand(graph, x)) is not None:
         x, array, is_viewed = found
@@ -105,7 +105,7 @@ def _summed(graph: Graph, made: Rewriting, out: Value) -> Sequence[Node] | None:
 
 
 def _summand(graph: Graph, out: Value) -> tuple[Value, Array, bool] | None:
-    """Find a constant summand of scores: the scores without it, the constant, and True if added between two views."""
+    """Find a constant summand of scores: the scores without it, the constant, and True if it is between two views."""
     node = graph.producers.get(out)
     if node is None or graph.sole_consumer(out) is None:
         return None

@@ -1,4 +1,4 @@
-"""The scores of an attention in parts, found by their use: a product, scaled, with a summand."""
+"""The parts of an attention's scores: a product, scaled, with a summand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_product(node: Node) -> bool:
 
 
 def scores_of(graph: Graph, value: Value) -> Scores | None:
-    """Find the product that scores are made of; each node on the way has a single reader."""
+    """Find the product behind scores; each node on the way must have a single reader."""
     node = graph.producers.get(value)
     if node is None or graph.sole_consumer(value) is None:
         return None
@@ -44,7 +44,7 @@ def scores_of(graph: Graph, value: Value) -> Scores | None:
 
 
 def scaled_by(node: Node, constants: Mapping[Value, Array]) -> tuple[Value, float] | None:
-    """Return what a node multiplies by, or divides by, one constant, and the factor."""
+    """Return the value that a node multiplies or divides by one constant, and the factor."""
     data = [value for value in node.inputs if value not in constants]
     if len(data) != 1 or len(node.inputs) != 2 or data[0].shape != node.outputs[0].shape:
         return None

@@ -1,4 +1,4 @@
-"""Nodes that change nothing, and moves of elements that are done at once."""
+"""The pass that removes nodes without effect, and joins moves of elements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pegbox.graph.rewriting import Rewriting
 
 
 def simplification(graph: Graph) -> Graph:
-    """Remove what changes nothing, and join reshapes with reshapes and transpositions with transpositions.
+    """Remove nodes that change nothing, and join consecutive reshapes and consecutive transpositions.
 
     ::
 
@@ -20,7 +20,7 @@ def simplification(graph: Graph) -> Graph:
         y = Exp(c)
         return y
 
-    The sign of zeros aside: `x + 0` makes 0 of -0.
+    The sign of zeros may change: `x + 0` turns -0 into 0.
     """
     made = Rewriting(graph)
     makers: dict[Value, Node] = {}
@@ -36,7 +36,7 @@ def simplification(graph: Graph) -> Graph:
 
 
 def _joined(node: Node, makers: dict[Value, Node]) -> Node:
-    """Return a node that moves elements as one that reads what the node before it reads."""
+    """Join a node that moves elements with the one before it, to read that node's input."""
     if node.kind not in ("Reshape", "Transpose"):
         return node
     before = makers.get(node.inputs[0])

@@ -206,7 +206,8 @@ def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
         inner = _relax(form, relax) if fits(form, relax.ranges) else None
         if inner is not None and term.op in ("floordiv", "floormod"):
             found = _divided(term.op, inner, term.b.integer, relax)
-            return _limited(found, form, term.b.integer, relax) if term.op == "floordiv" else found
+            limited = _limited if term.op == "floordiv" else _whole_rest
+            return limited(found, inner, form, term.b.integer, relax)
         if inner is not None and term.op in ("min", "max"):
             # `max(expr, limit)` is at most as far above `expr` as `limit` is above the smallest value of `expr`.
             between = bounds(term.a, relax.ranges)
@@ -247,18 +248,45 @@ def _divided(op: str, inner: SymbolicInterval, divisor: int, relax: Relaxation) 
     return anything
 
 
-def _limited(found: SymbolicInterval | None, form: Linear, divisor: int, relax: Relaxation) -> SymbolicInterval | None:
+def _limited(
+    found: SymbolicInterval | None, inner: SymbolicInterval, form: Linear, divisor: int, relax: Relaxation
+) -> SymbolicInterval | None:
     """Bound a quotient by the limits of its dividend: `(o * 7 + i) // 5` is 0 or 1 where `o * 7 + i < 10`.
 
     Such a bound does not depend on the fixed loops. It is used if it is the narrower one.
     """
-    last = min((last for terms, last in relax.limits if dict(terms) == form.terms), default=None)
-    low = linear_bounds(form, relax.ranges)
+    last, low = _last(form, relax), linear_bounds(form, relax.ranges)
     if found is None or last is None or low is None:
         return found
     first = low[0] // divisor
-    width = (last + form.const) // divisor - first
+    width = last // divisor - first
     return found.of(constant(first), width) if 0 <= width < found.width else found
+
+
+def _whole_rest(
+    found: SymbolicInterval | None, inner: SymbolicInterval, form: Linear, divisor: int, relax: Relaxation
+) -> SymbolicInterval | None:
+    """Bound a rest by its dividend: `(o * 7 + i) % 10` is that where `o * 7 + i < 10`, if this is narrower."""
+    last, low = _last(form, relax), linear_bounds(form, relax.ranges)
+    if found is None or last is None or low is None or last >= divisor or low[0] < 0 or inner.width >= found.width:
+        return found
+    return inner.of(inner.lo, inner.width)
+
+
+def _last(form: Linear, relax: Relaxation) -> int | None:
+    """Return the largest value that the limits leave to a form; None if they say nothing about it."""
+    found = (_last_of(form.terms, terms, last) for terms, last in relax.limits)
+    return min((last + form.const for last in found if last is not None), default=None)
+
+
+def _last_of(sought: Mapping[Expr, int], terms: Mapping[Expr, int], last: int) -> int | None:
+    """Return the largest value of a sum of loops that is a part of a limited sum, or a fraction of a part.
+
+    `o * 4 + i` is 2 at most where `o * 64 + i * 16 + j < 36`: loops start at 0.
+    """
+    ratios = {divmod(terms.get(t, 0), c) for t, c in sought.items()}
+    factor, rest = ratios.pop() if len(ratios) == 1 else (0, 0)
+    return last // factor if factor > 0 and rest == 0 else None
 
 
 def digits_interval(

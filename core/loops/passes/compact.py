@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-from pegbox.expr.affine import Linear
+from pegbox.expr.affine import Linear, linear
 from pegbox.expr.bounds import Ranges
-from pegbox.expr.build import conjuncts
+from pegbox.expr.build import conjuncts, floordiv
 from pegbox.expr.dtypes import nbytes
-from pegbox.expr.nodes import Buffer, Var
+from pegbox.expr.nodes import Binary, Buffer, Const, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import Box, free_vars
 from pegbox.loops.access.access import Access, accesses
@@ -84,13 +84,14 @@ def _extent(buffer: Buffer, dim: int, uses: Sequence[tuple[Access, Relaxation]],
     whole = Linear({}, 0), buffer.shape[dim]
     hull: SymbolicInterval | None = None
     wanted = buffer.shape[dim] - 1  # the last index that needs room
+    may_grow = grow and not any(_runs_on(use.region.box, dim, whole[1]) for use, _ in uses)
     for use, relax in uses:
         first_index, count = use.region.box[dim]
         found = interval(first_index, relax, count)
         if found is None:
             return whole
         # A guard may be dropped, so there must be room for the elements that it excludes.
-        if grow and found.lo.is_const and any(s.guard for s in use.tests):
+        if may_grow and found.lo.is_const and any(s.guard for s in use.tests):
             wanted = max(wanted, found.lo.const + found.width)
         hull = found if hull is None else hull.hull(found)
         if hull is None:
@@ -102,6 +103,17 @@ def _extent(buffer: Buffer, dim: int, uses: Sequence[tuple[Access, Relaxation]],
         first, last = max(lo.const, 0), min(lo.const + hull.width, wanted)
         lo, extent = Linear({}, first), max(last - first, 0) + 1
     return whole if extent > buffer.shape[dim] and not grow else (lo, extent)
+
+
+def _runs_on(box: Box, dim: int, extent: int) -> bool:
+    """Decide if neighbours along a dimension run on in the next row, which elements between the rows would tear apart.
+
+    Their indices are `place // extent` and `place % extent`.
+    """
+    match box[dim]:
+        case (Binary("floormod", place, Const() as divisor), 1) if dim and divisor.integer == extent:
+            return floordiv(place, divisor) in linear(box[dim - 1][0]).terms
+    return False
 
 
 def _apply(body: Stmt, placements: Sequence[_Placement], ranges: Ranges) -> Stmt:

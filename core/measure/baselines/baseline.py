@@ -1,4 +1,4 @@
-"""`Baseline`: the values that the cost of a kernel is compared with, to see how good it is."""
+"""`Baseline`: the values to compare a kernel's cost with."""
 
 from __future__ import annotations
 
@@ -15,34 +15,33 @@ MOST = 1.05
 """The share of a limit beyond which the limit was measured too low, and is not reported."""
 
 NEAR = 0.95
-"""The share of a limit from which it may have been measured too low, and is measured again."""
+"""The share of a limit from which the limit may have been measured too low, and is measured again."""
 
 UNSTEADY = 1.5
-"""The ratio of slow timings to fast ones (`spread`) beyond which two medians don't compare."""
+"""The ratio of slow timings to fast ones (`spread`) beyond which two medians are not comparable."""
 
 MOST_RUN_QUEUE_WAIT = 0.1
-"""The share of run-queue wait beyond which the costs of several threads are those of other programs."""
+"""The share of run-queue wait beyond which other programs determine the costs of several threads."""
 
 RANGE = (0.1, 0.9)
-"""The quantiles of the ratios of all pairs of timings, between which a range of speeds is given."""
+"""The quantiles of the ratios of all pairs of timings that bound a range of speeds."""
 
 _FEWEST = 3
-"""The least number of timings of each that have such quantiles."""
+"""The smallest number of timings of each that has such quantiles."""
 
 CALLS = 4.0
-"""The ratio to a call of NumPy at all (`Baseline.numpy_call`) from which its time is that of the work."""
+"""The ratio of NumPy's time to that of an empty call (`Baseline.numpy_call`) from which work dominates the time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
     """NumPy's time for the same computation, and the machine's limits, both with `cores` cores.
 
-    `numpy` is in seconds per call, None where NumPy has no plain words for the computation or takes too long: the
-    median of `numpy_costs`, the single timings, which are empty where they are not known. `flop`, `read` and `written`
-    (bytes) are what one call needs at least. `slow` names the operations that take far longer than a multiply-add and
-    are not few, such as "exp": the limits don't know how long. `numpy_call` is what NumPy takes to be called from
-    Python, in seconds, which is in its time but not in the kernel's; 0 where it is not known. `numpy_missing` is the
-    reason why `numpy` is None.
+    `numpy` is in seconds per call, None if NumPy cannot express the computation plainly or takes too long. It is the
+    median of `numpy_costs`, the single timings, which are empty if unknown. `flop`, `read` and `written` (bytes) are
+    the least that one call needs. `slow` names operations that take far longer than a multiply-add and are not few,
+    such as "exp": the limits do not include their time. `numpy_call` is the time in seconds to call NumPy from Python,
+    which is part of its time but not of the kernel's; 0 if unknown. `numpy_missing` is the reason why `numpy` is None.
     """
 
     cores: int
@@ -63,7 +62,7 @@ class Baseline:
     def speedup_range(self, costs: Sequence[float]) -> tuple[float, float] | None:
         """Compute the `RANGE` of NumPy's time divided by the kernel's, over all pairs of their timings.
 
-        None where either has too few timings.
+        None if either has too few timings.
         """
         if min(len(costs), len(self.numpy_costs)) < _FEWEST:
             return None
@@ -72,40 +71,40 @@ class Baseline:
         return low, high
 
     def is_comparable(self, costs: Sequence[float] = (), run_queue_wait: float = 0.0) -> bool:
-        """Decide if the medians compare: NumPy's timings, and these of a kernel, differ by less than `UNSTEADY`
-        times, and several threads waited for cores for no more than `MOST_RUN_QUEUE_WAIT` of the time.
+        """Decide if the medians are comparable: the timings of NumPy and of the kernel each differ by less than a
+        factor of `UNSTEADY`, and several threads waited for cores for at most `MOST_RUN_QUEUE_WAIT` of the time.
         """
         return not self._waits(run_queue_wait) and max(spread(costs), spread(self.numpy_costs)) <= UNSTEADY
 
     @property
     def is_call(self) -> bool:
-        """True if NumPy's time is mostly that of its call from Python."""
+        """True if NumPy's time is mostly the call from Python."""
         return self.numpy is not None and self.numpy < CALLS * self.numpy_call
 
     @property
     def bound(self) -> str | None:
-        """The limit of the computation on this machine: "multiply-add" or "memory"; None where it is not known."""
+        """The limit of the computation on this machine: "multiply-add" or "memory"; None if unknown."""
         limits = self._limits()
         return max(limits, key=lambda name: limits[name]) if limits else None
 
     def share(self, seconds: float) -> float | None:
         """Compute the share of the limit that a call reaches; None if no limit is known, or is exceeded by 5%.
 
-        Up to there the limit was measured a little low, and the share is 1.
+        A smaller excess means that the limit was measured a little low, and the share is 1.
         """
         found = self.measured_share(seconds)
         return None if found is None or found > MOST else min(found, 1.0)
 
     def measured_share(self, seconds: float) -> float | None:
-        """Compute `share`, even where it cannot be right."""
+        """Compute `share`, even if it cannot be right."""
         limits = self._limits()
         return max(limits.values()) / seconds if limits and 0 < seconds < math.inf else None
 
     def text(self, seconds: float, costs: Sequence[float] = (), run_queue_wait: float = 0.0) -> str:
-        """Describe a call that takes `seconds`, for people; empty where nothing is known.
+        """Describe a call that takes `seconds`, for people; empty if nothing is known.
 
-        `costs` are the timings of which that is the median, `run_queue_wait` is that of `Ok`. Where other programs
-        disturbed them or NumPy's (`is_comparable`), the ratio is a range.
+        `costs` are the timings with the median `seconds`, and `run_queue_wait` is that of `Ok`. If other programs
+        disturbed these or NumPy's timings (`is_comparable`), the ratio is a range.
         """
         found = [beside] if (beside := self._beside_numpy(seconds, costs, run_queue_wait)) else []
         if self.numpy is None and self.numpy_missing:
@@ -115,12 +114,12 @@ class Baseline:
         return f"{'; '.join(found)} ({self.cores} core{'s' if self.cores != 1 else ''})" if found else ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values, as records keep them."""
+        """Return plain values for records."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Baseline:
-        """Read the form that `to_json` wrote. Raises `ValueError` for anything else."""
+        """Read the result of `to_json`. Raises `ValueError` for anything else."""
         try:
             slow = form.get("slow", ())
             form = {**form, "slow": tuple(slow)}
@@ -143,7 +142,7 @@ class Baseline:
         return made
 
     def _limits(self) -> dict[str, float]:
-        """Compute the least seconds of a call by limit; empty if a limit that may bind is not known."""
+        """Compute the least seconds of a call by limit; empty if a limit that may bind is unknown."""
         if self.roofline is None or (self.flop and not self.roofline.gflops):
             return {}
         limits = {"memory": self.roofline.seconds(read=self.read, written=self.written)}

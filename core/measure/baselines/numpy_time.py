@@ -22,9 +22,9 @@ _CALLS = 100
 
 
 def time_program(program: NumpyProgram, bench: Bench) -> tuple[float, ...] | None:
-    """Time a warm call in seconds, several times or, if it takes long, once; None if its answer is wrong."""
+    """Time a warm call in seconds, several times, or once if it is slow; None if its answer is wrong."""
     run, outputs = program.prepare(bench.inputs)
-    usual = Tolerance.of(bench.expected, flop=bench.flop)  # NumPy need not be as accurate as kernels
+    usual = Tolerance.of(bench.expected, flop=bench.flop)  # NumPy may be less accurate than kernels
     tolerance = replace(bench.tolerance, accuracy=max(bench.tolerance.accuracy, usual.accuracy))
     with np.errstate(all="ignore"):
         run()
@@ -45,7 +45,7 @@ def call_overhead() -> float:
 
 
 def _seconds(run: Callable[[], object], number: int) -> float:
-    """Time one call, on the core, as kernels are timed."""
+    """Time one call, without waits for the core, as kernels are timed."""
 
     def spent() -> int:
         began = time.perf_counter_ns()

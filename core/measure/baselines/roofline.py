@@ -1,8 +1,8 @@
-"""The roofline of a machine: how fast it multiplies and adds, reads and copies. Measured a few times, and kept.
+"""The roofline of a machine: the speed of its multiply-adds, reads and copies, measured a few times and kept.
 
 The model is that of Williams, Waterman and Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
-Architectures" (CACM 2009). Memory is as fast as the caches that hold as much as an operator's arguments: kernels are
-timed warm.
+Architectures" (CACM 2009). The speed of memory is that of the caches that hold an operator's arguments, because kernels
+are timed warm.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ PEAKS = frozenset({"float32", "float64"})
 """The types whose multiply-add peak is measured."""
 
 _VERSION = 3
-"""The version of the file and of the kernels that measure; limits of older ones are measured again."""
+"""The version of the file and of the kernels that measure; limits of older versions are measured again."""
 
 TIMES = 3
-"""The number of searches that measure limits before they are only looked up: one may be disturbed as a whole."""
+"""The number of searches that measure limits; later ones look them up. A whole search may be disturbed."""
 
 _LARGEST = 1 << 27
-"""The bytes beyond which memory is no slower."""
+"""The size in bytes beyond which memory is no slower."""
 
 _ROUNDS, _ROUND_NS = 3, 1e6
 
 _LEAST_TRIES, _MOST_TRIES = 3, 12
 _PAUSE = 0.01
-"""The seconds between tries: a scheduler's slice has passed by then."""
+"""The seconds between tries, longer than a scheduler's time slice."""
 
 _AGREE = 0.97
 """The share of the best that a second try reaches if both were undisturbed."""
@@ -54,9 +54,9 @@ _AGREE = 0.97
 
 @dataclass(frozen=True)
 class Roofline:
-    """The limits of `cores` cores together: `gflops` of multiply-adds (None: not known for the type), GB/s of memory.
+    """The limits of `cores` cores together: `gflops` of multiply-adds (None: unknown for the type), GB/s of memory.
 
-    `read` is that of reading alone; `copy` counts what is read and what is written.
+    `read` is for reading alone; `copy` counts the bytes read and the bytes written.
     """
 
     cores: int
@@ -65,16 +65,16 @@ class Roofline:
     copy: float
 
     def seconds(self, *, read: float, written: float) -> float:
-        """Compute the least that moving so many bytes takes: what both have is copied, the rest is read or written."""
+        """Compute the least seconds to move so many bytes: the smaller number is copied, the rest read or written."""
         both = min(read, written)
         return (2 * both / self.copy + (read - both) / self.read + (written - both) / self.copy) * 1e-9
 
 
 def size_class(nbytes: float, target: Target, cores: int) -> int:
-    """Return the bytes that each core's memory is measured with: a power of four times the least.
+    """Return the bytes with which to measure each core's memory: the smallest size times a power of four.
 
-    It is no more than the core's share. If that power fits a cache that the share exceeds, it is the next power, which
-    the cache cannot hold either.
+    It is at most the core's share. But if it fits into a cache that the share exceeds, it is the next power, which does
+    not fit either.
     """
     from pegbox.codegen.runtime.roof_kernels import LEAST_BYTES
 
@@ -97,7 +97,7 @@ def measure_roofline(dtype: str, nbytes: int, target: Target, cores: Sequence[in
 
 
 def best_of_tries(meters: Sequence[Callable[[], float]]) -> list[float]:
-    """Return the most of each meter, in tries with pauses between them, until two of them agree on it."""
+    """Return the best of each meter, in tries with pauses between them, until two tries agree on it."""
     found: list[list[float]] = [[] for _ in meters]
     for turn in range(1, _MOST_TRIES + 1):
         for rates, meter in zip(found, meters, strict=True):
@@ -109,7 +109,7 @@ def best_of_tries(meters: Sequence[Callable[[], float]]) -> list[float]:
 
 
 def _meter(kernel: Kernel, work: float, cores: Sequence[int]) -> Callable[[], float]:
-    """Make a function that measures the work per nanosecond of all cores at once, in the best of some rounds."""
+    """Make a function that measures the work per nanosecond of all cores at once, in the best of several rounds."""
     sets = [[_written(spec) for spec in kernel.args] for _ in cores]
     number = max(1, math.ceil(_ROUND_NS / max(min(kernel.time_ns(sets[0], 1) for _ in range(2)), 1)))
     together = threading.Barrier(len(cores))
@@ -134,10 +134,10 @@ def _meter(kernel: Kernel, work: float, cores: Sequence[int]) -> Callable[[], fl
 
 
 def _written(spec: ArgSpec) -> NDArray[Any]:
-    """Make an array of zeros that begins at a cache line, and has memory of its own.
+    """Make an array of zeros that begins at a cache line, in pages of its own.
 
-    Vectors that span two lines would halve the speed of the closest cache. The system maps all pages that are not
-    written yet to one page of zeros, which stays in that cache.
+    Vectors that span two lines would halve the speed of the closest cache. The system maps all unwritten pages to one
+    page of zeros, which would stay in that cache.
     """
     return aligned_copy(np.zeros(spec.shape, spec.dtype))
 
@@ -154,8 +154,8 @@ def kept_roofline(
 ) -> Roofline | None:
     """Find the roofline of this machine (or the one that `host` names), target, type and number of cores, at that size.
 
-    `measure` measures it for the size class, unless it has done so `TIMES` times; `anew` measures in any case. The
-    fastest is kept in the user's cache folder.
+    `measure` measures it for the size class, unless that was done `TIMES` times; `anew` measures in any case. The
+    fastest result is kept in the user's cache folder.
     """
     size = size_class(nbytes, target, cores)
     key = f"{host or describe_host()} | {target} on {cores} | {dtype if dtype in PEAKS else '-'} | {size}"
@@ -173,13 +173,13 @@ def kept_roofline(
 
 
 def cache_file() -> Path:
-    """Name the file that keeps rooflines."""
+    """Return the path of the file that keeps rooflines."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "pegbox" / "roofline.json"
 
 
 def _read() -> dict[str, tuple[Roofline, int]]:
-    """Read the rooflines and the number of their measurements; nothing where the file is missing or damaged."""
+    """Read the rooflines and the number of their measurements; empty if the file is missing or damaged."""
     try:
         form: Any = json.loads(cache_file().read_text(encoding="utf-8"))
         if form["version"] != _VERSION:
@@ -196,7 +196,7 @@ def _read() -> dict[str, tuple[Roofline, int]]:
 
 
 def _write(rooflines: dict[str, tuple[Roofline, int]]) -> None:
-    """Replace the file at once; a folder that cannot be written to is not an error."""
+    """Replace the file atomically; a folder that is not writable is not an error."""
     kept = {key: {**asdict(held), "times": times} for key, (held, times) in rooflines.items()}
     with contextlib.suppress(OSError, RuntimeError):
         file = cache_file()

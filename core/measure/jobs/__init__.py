@@ -1,1 +1,1 @@
-"""Jobs of worker processes (the child side), and their replies, which are checked when they arrive."""
+"""Jobs of worker processes (the child side), and their replies, which are checked on arrival."""

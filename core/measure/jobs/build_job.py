@@ -1,4 +1,4 @@
-"""Jobs of builder processes (the child side): LLVM text, or a config to lower, in, object code out."""
+"""Jobs of builder processes (the child side): they take LLVM text, or a config to lower, and return object code."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
 
 
-_lowered: tuple[Program, float] | None = None  # the program of the config that was lowered last, and its seconds
+_lowered: tuple[Program, float] | None = None  # the program of the config lowered last, and its seconds
 
 
 def warm_up() -> None:
-    """Load LLVM, and make it ready for this machine, before the first program arrives.
+    """Load LLVM, and prepare it for this machine, before the first program arrives.
 
-    Machines that only run what others compile may have none.
+    Machines that only run kernels compiled elsewhere may lack LLVM.
     """
     from pegbox.codegen import Target
     from pegbox.codegen.runtime.machine import target_machine
@@ -33,17 +33,17 @@ def warm_up() -> None:
 
 
 def build(program: Program) -> dict[str, Any] | bytes:
-    """Compile one program, as `compile_program` does; see `pegbox.measure.jobs.reply`."""
+    """Compile one program as `compile_program` does; see `pegbox.measure.jobs.reply` for the answer."""
     return of_build(_built(program))
 
 
 def lower_config(job: Lowering) -> dict[str, Any] | None:
     """Lower a config for `build_lowered`; return the failure if that is impossible.
 
-    Raises anything that the modules of its task raise.
+    Raises any error of the modules of its task.
     """
     global _lowered
-    from pegbox.measure.jobs.packed_task import unpack_task  # most builders are given programs
+    from pegbox.measure.jobs.packed_task import unpack_task  # most builders get programs
 
     task = unpack_task(job.task)
     began = time.perf_counter()
@@ -56,7 +56,7 @@ def lower_config(job: Lowering) -> dict[str, Any] | None:
 
 
 def build_lowered(scalar_loops: bool) -> dict[str, Any] | bytes:
-    """Compile what `lower_config` lowered; return a pickled `Lowered`: no candidate runs in this process."""
+    """Compile the program of `lower_config`; return a pickled `Lowered`, which is safe since no candidate runs here."""
     assert _lowered is not None
     program, seconds = _lowered
     built = _built(replace(program, scalar_loops=program.scalar_loops and scalar_loops))

@@ -19,7 +19,7 @@ from pegbox.task.task import Task
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Sends the code of templates and constraints, too, if it is in no module that can be imported."""
+    """A pickler that includes the code of templates and constraints if it is in no importable module."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, NamedFunction) and _is_local(value.function):
@@ -36,7 +36,7 @@ def _is_local(function: Any) -> bool:
 
 
 def dumps(value: object) -> bytes:
-    """Pickle a value, with the code of what no other process can import."""
+    """Pickle a value, with the code that no other process can import."""
     file = io.BytesIO()
     _Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
     return file.getvalue()
@@ -44,7 +44,7 @@ def dumps(value: object) -> bytes:
 
 def pack_task(task: Task) -> bytes | None:
     """Pickle a task with the user's modules; None if it cannot leave this process."""
-    if not isinstance(task, Task):  # one of a test, or of a user's own kind
+    if not isinstance(task, Task):  # such as a test's own class
         return None
     try:
         made = dumps((task.template, task.args, task.kwargs, task.target.explicit, task.given_accuracy))
@@ -55,7 +55,7 @@ def pack_task(task: Task) -> bytes | None:
 
 @functools.lru_cache(maxsize=2)
 def unpack_task(packed: bytes) -> Task:
-    """Make the task of `pack_task` in this process. Raises anything that its modules raise."""
+    """Unpack the task of `pack_task` in this process. Raises any error of its modules."""
     sources, made, fingerprint = pickle.loads(packed)
     sources.install()
     template, args, kwargs, target, accuracy = pickle.loads(made)

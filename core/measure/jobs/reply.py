@@ -1,7 +1,7 @@
-"""Replies of worker processes: results and builds as data, checked when they arrive.
+"""Replies of worker processes: results and builds as data, checked on arrival.
 
-A candidate runs in the process that answers and may have done anything to it, so that every field is held against
-what was asked.
+A candidate runs in the process that answers and may have corrupted it, so that every field is compared with the
+request.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pegbox.measure.trial.timing import TimingPolicy
 
 MOST_BUILD = 1 << 30
-"""The bytes of the largest build that is read."""
+"""The size in bytes of the largest accepted build."""
 
 _MOST_TEXT = 10_000
 _SECONDS = struct.Struct("<d")
 
 
 class _Job(NamedTuple):
-    """The failures that a kind of job may report, and the phases of a trial that it may time."""
+    """A kind of job, with the failures that it may report and the phases of a trial that it may time."""
 
     failures: frozenset[FailureKind]
     phases: frozenset[str]
@@ -44,7 +44,7 @@ _LOWERING = _Job(frozenset({FailureKind.COMPILE_ERROR, FailureKind.INVALID}), fr
 
 
 def of_result(result: Result) -> dict[str, Any]:
-    """Encode a result for JSON; the parent adds the total and the time of day."""
+    """Encode a result for JSON; the parent adds the total and the timestamp."""
     if isinstance(result, Failed):
         return {"failed": int(result.kind), "message": result.message[:_MOST_TEXT], "phases": result.phases}
     return {
@@ -71,7 +71,7 @@ def read_build(data: Any, program: Program) -> CompiledProgram | Failed:
 
 
 def read_lowered(data: Any) -> Lowered | Failed:
-    """Read the build of a config that the process has lowered. Raises `BrokenReply` for anything else."""
+    """Read the build of a config that the process lowered. Raises `BrokenReply` for anything else."""
     if not isinstance(data, bytes):
         return read_refusal(data)
     try:
@@ -97,7 +97,7 @@ class Asked:
     seconds: float
 
     def result(self, data: Any) -> Result:
-        """Read the result of one trial. Raises `BrokenReply` for anything that it cannot have given."""
+        """Read the result of one trial. Raises `BrokenReply` for an impossible result."""
         if not isinstance(data, dict) or "costs" not in data:
             return _failed(data, _RUNNING, self.seconds)
         ok = self._ok(data, self.policy.max_repeats)
@@ -152,7 +152,7 @@ def _failed(data: Any, job: _Job, seconds: float) -> Failed:
 def _fields(data: Any, *names: str) -> list[Any]:
     """Return the values of an object that has these fields and no others."""
     if not isinstance(data, dict) or set(data) != set(names):
-        raise BrokenReply(f"not an object with the fields {', '.join(names)}")
+        raise BrokenReply(f"it is not an object with the fields {', '.join(names)}")
     return [data[name] for name in names]
 
 
@@ -163,7 +163,7 @@ def _phases(data: Any, job: _Job, seconds: float) -> dict[str, float]:
 
 
 def _times(values: Iterable[Any], most: float) -> list[float]:
-    """Check seconds that passed within `most` seconds, which another clock has counted."""
+    """Check times that another clock counted within `most` seconds."""
     found = list(values)
     if not all(type(value) is float and 0 <= value <= most * 1.01 + 0.001 for value in found):
         raise BrokenReply(f"times that are not between 0 and {most:.3g} seconds")

@@ -1,4 +1,4 @@
-"""Jobs of runner processes (the child side): take the bench once, then load, check and time candidates."""
+"""Jobs of runner processes (the child side): they take the bench once, then load, check and time candidates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pegbox.compute.numpy_program import NumpyProgram
 
 _MOST_WAITING = 10.0
-"""The clock's time that calls may take, in multiples of the processor time that they may."""
+"""The limit of the clock's time for calls, as a multiple of their limit of processor time."""
 
 _stage: CandidateArrays | None = None
 
@@ -42,13 +42,13 @@ def prepare(folder: str) -> None:
     global _stage
     warm_up()
     _stage = CandidateArrays(Bench.load(Path(folder)))
-    # Nothing loaded so far becomes garbage: keep the collector from walking it during trials.
+    # Nothing loaded so far becomes garbage, so exclude it from collections during trials.
     gc.collect()
     gc.freeze()
 
 
 def run(program: CompiledProgram, policy: TimingPolicy, best: float, cores: Sequence[int]) -> dict[str, Any]:
-    """Load, check and time one candidate on `cores`; see `pegbox.measure.jobs.reply`."""
+    """Load, check and time one candidate on `cores`; see `pegbox.measure.jobs.reply` for the answer."""
     pin(cores)
     began = time.perf_counter()
     try:
@@ -68,10 +68,10 @@ def rerun(programs: Sequence[CompiledProgram], policy: TimingPolicy, cores: Sequ
 
 
 def time_numpy(program: NumpyProgram, cores: Sequence[int]) -> tuple[float, ...] | None:
-    """Time NumPy on `cores` in seconds, several times; None if its answer is not that of the bench.
+    """Time NumPy on `cores` in seconds, several times; None if its answer differs from the bench's.
 
-    The faster of one thread and of one for each core counts: if the work is little or a core is busy, threads of BLAS
-    wait for each other many times as long as they compute.
+    One thread and one thread per core are tried, and the faster counts: for little work, or with a busy core, threads
+    of BLAS wait for each other many times longer than they compute.
     """
     pin(cores)
     found: list[tuple[float, ...]] = []
@@ -90,10 +90,10 @@ def roofline(dtype: str, nbytes: int, target: Target, cores: Sequence[int]) -> d
 
 @contextlib.contextmanager
 def alarm(seconds: float, *, threads: int = 1) -> Iterator[None]:
-    """End this process when the body computes for longer: machine code cannot be stopped any other way.
+    """End this process if the body computes for longer: machine code cannot be stopped in any other way.
 
-    It ends by SIGPROF. A wait for a core that other programs have does not count, as in the costs. A body that neither
-    computes nor ends is ended, too, by SIGALRM after several times that long.
+    SIGPROF ends it. Waits for a core that other programs use do not count, as in the costs. SIGALRM ends a body that
+    neither computes nor returns, after several times that long.
     """
     if not math.isfinite(seconds):
         yield
@@ -112,12 +112,14 @@ def _alarm_of(programs: Sequence[CompiledProgram]) -> Guard:
 
 
 def _load(program: CompiledProgram) -> Kernel:
-    from pegbox.codegen import load  # LLVM is slow to import, and the parent imports this module's neighbours
+    from pegbox.codegen import (
+        load,
+    )  # imported here because LLVM is slow to import, and the parent imports this module's neighbours
 
     return load(program)
 
 
 def _prepared() -> CandidateArrays:
     if _stage is None:
-        raise MeasureError("a candidate came before the bench: call prepare first")
+        raise MeasureError("a candidate came before the bench; call prepare first")
     return _stage

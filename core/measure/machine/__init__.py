@@ -1,1 +1,1 @@
-"""This machine while it measures: its cores, its memory, and the other programs on it."""
+"""The measuring machine: its cores, its memory, and the other programs on it."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _NAMES = [(f"{prefix}openblas_", suffix) for prefix in ("", "scipy_") for suffix in ("", "64_")]
-"""NumPy's and SciPy's wheels bring copies of their own, whose names don't meet."""
+"""The prefixes and suffixes of OpenBLAS's functions: NumPy's and SciPy's wheels bring copies with different names."""
 
 
 class _Library(NamedTuple):
@@ -21,7 +21,7 @@ class _Library(NamedTuple):
 
 @contextlib.contextmanager
 def blas_threads(count: int) -> Iterator[None]:
-    """Run the body with so many threads in every OpenBLAS of this process. Other libraries stay as they are."""
+    """Run the body with so many threads in every OpenBLAS of this process. Other libraries are unaffected."""
     libraries = _loaded_with(len(sys.modules))
     before = [library.get_threads() for library in libraries]
     try:
@@ -35,7 +35,7 @@ def blas_threads(count: int) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _loaded_with(modules: int) -> list[_Library]:
-    """`_loaded`, which takes milliseconds, asked again when there are more modules: libraries come with them."""
+    """Cache `_loaded`, which takes milliseconds, until the number of modules changes, since modules load libraries."""
     return _loaded()
 
 
@@ -52,7 +52,7 @@ def _loaded() -> list[_Library]:
 def _library(path: str) -> _Library | None:
     try:
         handle = ctypes.CDLL(path)
-    except OSError:  # replaced since it was loaded
+    except OSError:  # the file was replaced after loading
         return None
     for prefix, suffix in _NAMES:
         with contextlib.suppress(AttributeError):

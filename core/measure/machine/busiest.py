@@ -1,4 +1,4 @@
-"""The process that computes most on this machine, this one and its workers left out."""
+"""The process that computes most on this machine, other than this one and its workers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 PROC = "/proc"
 
 LEAST_LOAD = 0.15
-"""The part of a core that another program has to use to disturb timings."""
+"""The share of a core that another program must use to disturb timings."""
 
 _SECONDS = 0.2
 
@@ -23,9 +23,9 @@ class _Process(NamedTuple):
 
 
 def busiest_process(sleep: Callable[[float], None] = time.sleep) -> str:
-    """Return the busiest process and its load, "python (process 4711, 98% of a core)"; empty where none is seen.
+    """Return the busiest process and its load, "python (process 4711, 98% of a core)"; empty if none is visible.
 
-    It looks twice, a fifth of a second apart.
+    It looks twice, with a fifth of a second between.
     """
     before, began = _processes(), time.perf_counter()
     if not before:
@@ -39,7 +39,7 @@ def busiest_process(sleep: Callable[[float], None] = time.sleep) -> str:
 
 
 def _ours(pid: int, known: dict[int, _Process]) -> bool:
-    """Decide if it is this process, or one that this one has started."""
+    """Decide if a process is this one, or was started by it."""
     for _ in range(len(known)):
         if pid == os.getpid():
             return True
@@ -50,7 +50,7 @@ def _ours(pid: int, known: dict[int, _Process]) -> bool:
 
 
 def _processes() -> dict[int, _Process]:
-    """List the visible processes by number; none where there is no /proc."""
+    """List the visible processes by number; none without /proc."""
     found: dict[int, _Process] = {}
     with contextlib.suppress(OSError):
         for entry in os.listdir(PROC):
@@ -61,7 +61,7 @@ def _processes() -> dict[int, _Process]:
 
 
 def _read(path: str) -> _Process:
-    # The name is in parentheses and may hold any character: what follows the last one are numbers.
+    # The name is in parentheses and may contain any character; only numbers follow the last parenthesis.
     with open(path, "rb") as file:
         head, _, tail = file.read().rpartition(b") ")
     fields = tail.split()

@@ -13,11 +13,11 @@ _MANY = 4
 
 @dataclass(frozen=True)
 class CorePlan:
-    """A division of the cores this process may use (its affinity mask is respected, never widened).
+    """A division of the cores that this process may use (its affinity mask is respected, never widened).
 
-    `timing` are the cores a one-thread candidate runs on, `building` those of the builders and of the tuning process
-    while it lowers, `every` the whole mask. `overlap` says whether building may go on while a one-thread candidate is
-    timed; without it everything waits for silence. `timing` is empty where other machines time: nothing waits then.
+    `timing` are the cores for a one-thread candidate, `building` those for the builders and for the tuning process
+    while it lowers, `every` the whole mask. With `overlap`, building may continue while a one-thread candidate is
+    timed; without it, everything waits for silence. `timing` is empty if other machines time: then nothing waits.
     """
 
     timing: tuple[int, ...]
@@ -33,13 +33,13 @@ class CorePlan:
             return cls(every[-1:], every, every, overlap=False)
         timing = every[-1]
         others = every[:-1]
-        # A sibling hyperthread shares the timing core's execution units: leave it idle where others remain.
+        # A sibling hyperthread shares the timing core's execution units: leave it idle if others remain.
         quiet = tuple(core for core in others if core not in siblings(timing))
         return cls((timing,), quiet or others, every, overlap=True)
 
     @classmethod
     def here(cls, threads: int) -> CorePlan:
-        """Choose cores as `detect` does; warns where these are fewer cores than threads."""
+        """Choose cores as `detect` does; warn if there are fewer cores than threads."""
         cores = len(usable_cores())
         usable = f"{cores} core{'s' if cores != 1 else ''}"
         warn_of_threads(threads, cores, f"this process may use {usable}", "this machine")
@@ -53,22 +53,22 @@ class CorePlan:
 
     @property
     def shared(self) -> tuple[int, ...]:
-        """The timing cores, if few others build: something may be built there while nothing is timed.
+        """The timing cores, if few others build, so that they build while nothing is timed.
 
-        With more builders it is the lowering, in one process, that they wait for.
+        With more builders, the lowering in one process is the bottleneck.
         """
         return self.timing if self.overlap and len(self.building) < _MANY else ()
 
     def running(self, threads: int) -> tuple[int, ...]:
-        """Choose the cores for a candidate of `threads` threads: as many, so that each of its threads has its own."""
+        """Choose as many cores for a candidate as it has threads."""
         return self.timing if threads <= 1 else apart_first(self.every)[:threads]
 
     def timed_on(self, threads: int) -> int:
-        """Count the cores for a candidate of `threads` threads. Other machines have as many."""
+        """Count the cores for a candidate of `threads` threads; on other machines, assume as many."""
         return len(self.running(threads)) if self.timing else threads
 
     def silent(self, threads: int) -> bool:
-        """Decide if a candidate of `threads` threads must be timed while no other process of ours runs."""
+        """Decide if a candidate of `threads` threads must be timed while no other pegbox process runs."""
         return bool(self.timing) and (threads > 1 or not self.overlap)
 
 

@@ -1,4 +1,4 @@
-"""The heap of a process that times NumPy: what is freed stays with the process, as in one that has run for long."""
+"""The heap of a process that times NumPy: freed memory stays with the process, as in a long-running one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ _USUAL = {_MMAP_MAX: 65536, _TRIM_THRESHOLD: 128 << 10, _MMAP_THRESHOLD: 128 << 
 
 @contextlib.contextmanager
 def kept_heap() -> Iterator[None]:
-    """Run the body with a malloc that gives nothing back to the system, where malloc is glibc's.
+    """Run the body with a malloc that returns nothing to the system, if malloc is glibc's.
 
-    In a young process it gives large blocks back as soon as they are freed. Each temporary array of a NumPy program
+    In a young process, malloc returns large blocks as soon as they are freed. Each temporary array of a NumPy program
     then costs a page fault for every 4 KiB, in every call, and the program takes twice its time or more. It depends on
-    what the process has freed before (mallopt(3), M_MMAP_THRESHOLD): one that has run for a while keeps large blocks.
+    the blocks that the process freed before (mallopt(3), M_MMAP_THRESHOLD): a process that has run for a while keeps
+    large blocks.
     """
     mallopt: Callable[[int, int], int] = getattr(ctypes.CDLL(None), "mallopt", lambda parameter, value: 0)
     for parameter, value in _KEPT.items():

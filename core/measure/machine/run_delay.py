@@ -1,7 +1,7 @@
-"""Run delay: the time that threads of this process could have run and waited for a core, which others had.
+"""Run delay: the time in which threads of this process could have run, but waited for a core that others used.
 
 Linux counts it for each thread, in nanoseconds, as the second number of /proc/PID/task/TID/schedstat. Elsewhere it is
-not known, and nothing is said of it or subtracted.
+unknown, and nothing is reported or subtracted.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ ALL = "/proc/self/task"
 STAT = "/proc/stat"
 
 _QUIET = 0.02
-"""The share of a timing that other threads of the process may compute without having taken part."""
+"""The share of a timing up to which computing by the process's other threads counts as unrelated."""
 
 _MOMENT, _PATIENCE = 0.25, 5.0
-"""The seconds that have to be quiet, and the longest wait for them."""
+"""The seconds that must be quiet, and the longest wait for them."""
 
 
 class Reading(NamedTuple):
-    """The nanoseconds of this thread's run-queue wait and of other threads' computing, and the clock around the look.
+    """The nanoseconds of this thread's run-queue wait and of other threads' computing, and the clock before and after
+    reading them.
 
-    The thread may lose its core between the counters and the clock: from `clock` of one reading to `ended` of a later
-    one all waits are included that the counters have in between.
+    The thread may lose its core between the counters and the clock: the time from one reading's `clock` to a later
+    one's `ended` includes all waits that the counters count in between.
     """
 
     clock: int
@@ -40,10 +41,11 @@ class Reading(NamedTuple):
 
 
 def on_core(run: Callable[[], int], read: Callable[[], Reading | None] | None = None) -> int:
-    """Return the nanoseconds of `run`, by its own clock, less those that this thread waited for its core.
+    """Return the nanoseconds of `run`, by its own clock, minus those in which this thread waited for its core.
 
-    Waits before `run` started its clock and after it stopped it do not count: as much as passed there by ours is not
-    subtracted. Nothing is subtracted if other threads computed too: the cost of the wait is not known then.
+    Waits before `run` started its clock and after it stopped it do not count: the time that passed there by our clock
+    is not subtracted. Nothing is subtracted if other threads computed too, because the cost of the wait is then
+    unknown.
     """
     read = read or reading
     before = read()
@@ -54,14 +56,14 @@ def on_core(run: Callable[[], int], read: Callable[[], Reading | None] | None = 
 
 def _run_queue_wait(spent: int, before: Reading, after: Reading) -> int:
     passed = after.ended - before.clock
-    if after.others - before.others > _QUIET * passed or spent > passed:  # `spent` is by a clock that is not of here
+    if after.others - before.others > _QUIET * passed or spent > passed:  # `spent` comes from another clock
         return 0
     run_queue_wait = after.run_queue_wait - before.run_queue_wait - (passed - spent)
     return min(max(run_queue_wait, 0), spent)
 
 
 def reading() -> Reading | None:
-    """Read the counters of the calling thread; None where the system does not count."""
+    """Read the counters of the calling thread; None if the system does not count."""
     clock = time.perf_counter_ns()
     run_queue_wait = _delay(OWN)
     if run_queue_wait is None:
@@ -71,7 +73,7 @@ def reading() -> Reading | None:
 
 
 class WaitMeter:
-    """A meter of the time that threads of this process wait for cores that other programs have."""
+    """A meter of the time that threads of this process wait for cores that other programs use."""
 
     def __init__(self) -> None:
         self._cores = affinity_mask()
@@ -79,10 +81,10 @@ class WaitMeter:
         self._load = self._read_load()
 
     def share(self) -> float:
-        """Return the part of the time since in which threads waited, 1 at most; 0 if not known.
+        """Return the share of the time since the start in which threads waited, at most 1; 0 if unknown.
 
-        Threads of a kernel also wait for each other, where the scheduler puts two of them on one core and another is
-        idle. So it is no more than what other programs computed on these cores.
+        Threads of a kernel also wait for each other if the scheduler puts two of them on one core and leaves another
+        idle. So the share is at most that of other programs' computing on these cores.
         """
         passed = max(1, time.perf_counter_ns() - self._began)
         run_queue_wait = sum(delay - self._delays.get(thread, 0) for thread, delay in _all_delays().items())
@@ -91,12 +93,12 @@ class WaitMeter:
         return min(1.0, max(0.0, run_queue_wait / passed))
 
     def others(self) -> float:
-        """Return the cores that other programs have used since, on average; 0 for a single core, or if not known."""
+        """Return the average number of cores that other programs used since; 0 for a single core, or if unknown."""
         passed = max(1, time.perf_counter_ns() - self._began)
         return max(0.0, self._others(passed) / passed)
 
     def _others(self, passed: int) -> int:
-        """Count the nanoseconds that other programs computed on the cores; 0 if not known."""
+        """Count the nanoseconds that other programs computed on the cores; 0 if unknown."""
         before, after = self._load, self._read_load()
         if before is None or after is None:
             return 0
@@ -104,13 +106,13 @@ class WaitMeter:
         return passed * len(self._cores) - (idle_now - idle) - (own_now - own)
 
     def _read_load(self) -> tuple[int, int] | None:
-        """Read the nanoseconds of idle cores, and of this process; None for a single core, or if not known."""
+        """Read the nanoseconds of idle cores, and of this process; None for a single core, or if unknown."""
         idle = _idle(self._cores) if len(self._cores) > 1 else None
         return None if idle is None else (idle, time.process_time_ns())
 
 
 def wait_until_quiet(sleep: Callable[[float], None] = time.sleep) -> None:
-    """Wait for a quarter of a second in which other programs leave the cores alone, for five seconds at most."""
+    """Wait at most five seconds for a quarter of a second in which other programs leave the cores alone."""
     for _ in range(round(_PATIENCE / _MOMENT)):
         meter = WaitMeter()
         sleep(_MOMENT)
@@ -140,7 +142,7 @@ def _all_delays() -> dict[str, int]:
 
 
 def _delay(path: str) -> int | None:
-    # Opened each time: a candidate may close any descriptor, and a forked process would read its parent's.
+    # Open it each time: a candidate may close any descriptor, and a forked process would read its parent's.
     try:
         file = os.open(path, os.O_RDONLY)
         try:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def window_of(builders: int, machines: int) -> int:
-    """Count the trials on their way: one in every builder, two for each machine, one measured there and one that waits,
-    and one being lowered.
+    """Count the trials to have in progress: one per builder, two per machine (one measured, one waiting), and one being
+    lowered.
     """
     return builders + 2 * machines + 1
 
 
 class TrialSteps(Protocol):
-    """The two steps of a trial that block; they run on the threads of the executors."""
+    """The two blocking steps of a trial, which run on the threads of the executors."""
 
     def build(self) -> CompiledProgram | Failed: ...
 
@@ -32,13 +32,13 @@ class TrialSteps(Protocol):
 
 
 class Batch:
-    """Trials on their way to results.
+    """Trials in progress.
 
-    Builds run on the threads of `builders`, runs on those of `runners`, in the order the builds end. A program that
-    must be timed in silence, as `silent` says, is held until `all_lowered` was called and no build is left. `moved` is
-    set whenever a trial has finished or is held from now on: clear it, look at what there is to do, wait. `pending` are
-    trials that have been started and whose results `in_order` has not given yet. Nothing more begins once `given_up` is
-    set: steps in progress end by themselves, later ones give `RUN_GIVEN_UP`.
+    Builds run on the threads of `builders`, runs on those of `runners`, in the order in which the builds end. A program
+    that must be timed in silence, according to `silent`, is held until `all_lowered` was called and no build is left.
+    `moved` is set whenever a trial has finished or is now held: clear it, look for work, wait. `pending` are trials
+    that have started and whose results `in_order` has not yielded yet. Nothing begins after `given_up` is set: steps in
+    progress end by themselves, later ones give `RUN_GIVEN_UP`.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class Batch:
 
     @property
     def load(self) -> int:
-        """The number of trials being built, run, or waiting for it; those held for silence do not count."""
+        """The number of trials being built or run, or waiting for that, without those held for silence."""
         with self._lock:
             return self._unfinished - len(self._held)
 
     def submit(self, trial: TrialSteps, future: Future[Result] | None = None) -> Future[Result]:
-        """Start a trial on its way; return the future of its result, which may be given."""
+        """Start a trial; return the future of its result, which may be passed in."""
         future = Future() if future is None else future
         with self._lock:
             self._building += 1
@@ -75,8 +75,10 @@ class Batch:
     def in_order(
         self, configs: Sequence[Config], start: Callable[[Config], Future[Result]], *, window: Callable[[], int]
     ) -> Iterator[tuple[Config, Result]]:
-        """Start a trial of each config while fewer than `window()` are on their way, and give results in the order of
-        `configs`, each as soon as it and those before it are known."""
+        """Start a trial of each config while fewer than `window()` are in progress.
+
+        Yield results in the order of `configs`, each as soon as it and all before it are known.
+        """
         waiting = deque(configs)
         while waiting or self.pending:
             self.moved.clear()
@@ -131,7 +133,7 @@ class Batch:
             self._settle(future, error)
 
     def _settle(self, future: Future[Result], outcome: Result | BaseException) -> None:
-        """Give a trial its result. An exception says that the machinery broke, not the candidate."""
+        """Set the result of a trial. An exception means that the machinery broke, not the candidate."""
         with self._lock:
             self._unfinished -= 1
         if isinstance(outcome, BaseException):

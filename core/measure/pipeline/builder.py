@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pegbox.measure.trial.lowering import Lowered
 
 LOWERING_SECONDS = 30.0
-"""The seconds that lowering may take; compiling has a limit of its own."""
+"""The limit of lowering in seconds; compiling has its own limit."""
 
 _JOBS = "pegbox.measure.jobs.build_job"
 
 WARM = "pegbox.measure.jobs.run_job"
-"""The module that the fork server of all workers here loads: what one of them needs, the others have for nothing."""
+"""The module that the fork server of all workers here loads, so that they share its imports."""
 
 GIVEN_UP = Failed(FailureKind.COMPILE_ERROR, "the build was given up")
 """The result of a build that was interrupted."""
@@ -38,10 +38,10 @@ class Builder:
     compiled once more.
 
     Args:
-        workers: how many run on `cores`.
-        shared: cores that also time candidates. Where there are any, one more builder runs there, but never during the
+        workers: the number of builders on `cores`.
+        shared: cores that also time candidates. If there are any, one more builder runs there, but never during the
             body of a `with builder.silence():`.
-        idle: seconds without a program after which the builders end; they start with the next one then.
+        idle: seconds without a program after which the builders end; the next program starts them again.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class Builder:
     def build(self, job: Program | Lowering, *, timeout: float | None = None) -> CompiledProgram | Lowered | Failed: ...
 
     def build(self, job: Program | Lowering, *, timeout: float | None = None) -> CompiledProgram | Lowered | Failed:
-        """Compile a program, or lower and compile a config; whatever goes wrong with it is a `Failed`.
+        """Compile a program, or lower and compile a config; any fault of it gives a `Failed`.
 
         `timeout` is in seconds, by default that of the builder; lowering may take `LOWERING_SECONDS` before.
 
-        Where LLVM ends its process, scalar loops stay scalar at the second attempt, as in `compile_program`. After a
-        kill from outside the second attempt is like the first. A config that ends the process which lowers it is
-        invalid at once. Raises `MeasureError` when builder processes cannot be
-        started at all, and `JobError` if the task of a `Lowering` cannot be made in one.
+        If LLVM ends its process, scalar loops stay scalar in the second attempt, as in `compile_program`. After a kill
+        from outside, the second attempt is like the first. A config that ends the process that lowers it is invalid at
+        once. Raises `MeasureError` if builder processes cannot be started at all, and `JobError` if the task of a
+        `Lowering` cannot be made in one.
         """
         turn, seconds = self._pool.turn, self._timeout if timeout is None else timeout
         try:
@@ -96,15 +96,15 @@ class Builder:
             return GIVEN_UP
 
     def silence(self) -> AbstractContextManager[None]:
-        """Keep the shared cores free in the body: wait for a build that goes on there, and let none begin."""
+        """Keep the shared cores free in the body: wait for a running build, and let none begin."""
         return self._pool.silence()
 
     def interrupt(self) -> None:
-        """Kill the builders at work; all builds come back as `Failed`, later ones get fresh processes."""
+        """Kill the builders at work; all builds return `Failed`, and later ones get fresh processes."""
         self._pool.interrupt()
 
     def close(self) -> None:
-        """Kill all builders for good; waits for builds in progress to come back."""
+        """Kill all builders for good, and wait for builds in progress to return."""
         self._pool.close()
 
     def _build(self, job: Program | Lowering, turn: int, timeout: float) -> CompiledProgram | Lowered | Failed:

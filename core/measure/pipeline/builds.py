@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from pegbox.measure.trial.lowering import Lowered, Lowering
 
 _LOOK_SECONDS = 0.2
-"""The pause between two looks at the runner's room: machines come and go."""
+"""The pause between two looks at the runner's free places, since machines come and go."""
 
 
 class Builds:
-    """Compiles on this machine and, while all builders here work, on the machines of the runner that have room.
+    """An executor that compiles on this machine and, while all builders here work, on the runner's machines with free
+    places.
 
     Args:
         here: the builders of this machine.
-        runner: has room for `Runner.builders` programs.
-        timeout: seconds that one compilation may take there.
+        runner: the runner, which has `Runner.builders` free places.
+        timeout: the limit of one compilation there in seconds.
     """
 
     def __init__(self, here: Builder, runner: Runner, *, timeout: float) -> None:
@@ -49,7 +50,7 @@ class Builds:
         began = time.perf_counter()
         try:
             built = None if here or given_up.is_set() else self._runner.build(job, timeout=self._timeout)
-            if built is None:  # the runner's machines cannot compile it
+            if built is None:  # none of the runner's machines could compile it
                 built = self._build_here(job, given_up)
             return built, time.perf_counter() - began
         finally:

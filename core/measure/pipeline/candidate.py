@@ -1,6 +1,6 @@
-"""A candidate: one config on its way through lowering, building and running, with the time of each step.
+"""A candidate: one config in lowering, building and running, with the time of each step.
 
-Those with equal programs share one measurement: `DuplicatePrograms`.
+Candidates with equal programs share one measurement: `DuplicatePrograms`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _Result = TypeVar("_Result", bound=Result)
 
 
 class DuplicatePrograms:
-    """The results, known or on their way, by the key of a program. A config that comes again is measured again."""
+    """The results, known or expected, by the key of a program. A repeated config is measured again."""
 
     def __init__(self) -> None:
         self._first: dict[bytes, tuple[Config, Future[Result]]] = {}
         self._lock = threading.Lock()
 
     def claim(self, config: Config, key: bytes, result: Future[Result]) -> Future[Result] | None:
-        """Return the result of another config with this program; without one, `result` is that of all such configs."""
+        """Return the result of another config with this program; without one, use `result` for all such configs."""
         with self._lock:
             first = self._first.get(key)
             if first is not None and first[0] != config:
@@ -42,13 +42,13 @@ class DuplicatePrograms:
             return None
 
     def share(self, config: Config, key: bytes, run: Callable[[], Result], given_up: threading.Event) -> Result:
-        """Run a program, unless an equal one has run, or runs: then wait for its result, whose phases are not ours."""
+        """Run a program, or wait for the result of an equal one that has run or is running, without its phases."""
         own: Future[Result] = Future()
         while (original := self.claim(config, key, own)) is not None:
             found = original.result()
             if given_up.is_set() or not was_given_up(found):
                 return dataclasses.replace(found, phases={})
-            self.forget([original])  # it was given up with another batch
+            self.forget([original])  # the other one was given up with its batch
         try:
             own.set_result(run())
         except BaseException as error:
@@ -58,20 +58,20 @@ class DuplicatePrograms:
         return own.result()
 
     def forget(self, results: Collection[Future[Result]]) -> None:
-        """Drop results that were given up: they say nothing about the program."""
+        """Drop results that were given up, since they say nothing about the program."""
         with self._lock:
             self._first = {key: first for key, first in self._first.items() if first[1] not in results}
 
 
 def was_given_up(result: Result) -> bool:
-    """Tell whether a candidate was given up, which says nothing about its program."""
+    """Decide if a candidate was given up, which says nothing about its program."""
     return isinstance(result, Failed) and result.message in (GIVEN_UP.message, RUN_GIVEN_UP.message)
 
 
 class Candidate:
     """A config in a pipeline. It is lowered, built and run in turn; a `Failed` of any step is final.
 
-    Once `given_up` is set, what waits for its turn to build or to run fails.
+    Once `given_up` is set, a candidate that waits to be built or run fails.
     """
 
     def __init__(self, config: Config, pipeline: Pipeline, *, given_up: threading.Event) -> None:
@@ -84,8 +84,8 @@ class Candidate:
     def lower(self) -> Program | Failed:
         """Apply the config and emit LLVM text, in this process.
 
-        Whatever the template raises makes this one config INVALID, sys.exit() too, and so do more than `max_block`
-        instructions in a row; the tuning run goes on.
+        Any exception of the template, including sys.exit(), makes this config INVALID, and so do more than `max_block`
+        instructions in a row; the tuning run continues.
         """
         began = time.perf_counter()
         lowered = lower(self._pipeline.task, self.config, self._pipeline.max_block)
@@ -96,14 +96,14 @@ class Candidate:
         return lowered
 
     def lower_later(self, task: bytes) -> None:
-        """Leave the lowering to the process that compiles, which gets the packed task."""
+        """Leave the lowering to the compiling process, which gets the packed task."""
         self._job = Lowering(task, self.config.digits, self._pipeline.max_block)
 
     def build(self) -> CompiledProgram | Failed:
-        """Compile what was lowered, or lower and compile. Blocks."""
+        """Compile the lowered program, or lower and compile; block meanwhile."""
         assert self._job is not None
         built, seconds = self._pipeline.builds.build(self._job, self._given_up)
-        if built is None:  # the task cannot be made in another process
+        if built is None:  # another process cannot make the task
             program = self._pipeline.lower_here(self)
             return program if isinstance(program, Failed) else self.build()
         if isinstance(built, Failed):
@@ -117,7 +117,7 @@ class Candidate:
         return built
 
     def run(self, compiled: CompiledProgram) -> Result:
-        """Check and time it; one that was not lowered here, unless an equal one is known. Blocks."""
+        """Check and time the program, unless an equal one lowered elsewhere is known; block meanwhile."""
         running = 0.0
 
         def run() -> Result:
@@ -132,9 +132,9 @@ class Candidate:
         return self.finish(result, running=running, threads=compiled.num_threads)
 
     def finish(self, result: _Result, *, running: float = 0.0, threads: int = 0) -> _Result:
-        """Return a result with its phases, its total (without waits for a turn), and the time of day.
+        """Return a result with its phases, its total (without waits for a turn), and the timestamp.
 
-        The part of the `running` seconds that no phase accounts for is the phase "ship": pickling, pipes, restarts.
+        The part of the `running` seconds outside all phases becomes the phase "ship": pickling, pipes, restarts.
         `threads` are those of the program, if it ran.
         """
         if threads and isinstance(result, Ok):

@@ -1,4 +1,4 @@
-"""`GroupMeasurer`: measures configurations of a group of tasks, each by a measurer of its task."""
+"""`GroupMeasurer`: a measurer of a group of tasks, with one measurer for each task."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Open = Callable[["Task"], AbstractContextManager[Measurer]]
 """A function that opens the measurer of a task."""
 
 TURNS = 2
-"""The turns in which configurations of several tasks are measured again: A B A B, so that a slow minute hits all."""
+"""The number of turns in which several tasks are remeasured: A B A B, so that a slow minute hits all."""
 
 
 class GroupMeasurer(Measurer):
-    """Measures configurations of a group; a context manager, as the measurers of its tasks are.
+    """A measurer of a group's configurations; a context manager, like the measurers of its tasks.
 
     The measurer of a task is opened when its first configuration is measured. Tasks may take different arguments, such
-    as weights in packed layouts of their own, so each has inputs and expected outputs of its own.
+    as weights in their own packed layouts, so each has its own inputs and expected outputs.
 
     Args:
         group: the tasks.
-        open_one: opens the measurer of one task.
+        open_one: a function that opens the measurer of one task.
     """
 
     compiles = True

@@ -1,4 +1,4 @@
-"""`LocalMeasurer`: measures configs of a task, with builds and runs in worker processes."""
+"""`LocalMeasurer`: a measurer of a task, with builds and runs in worker processes."""
 
 from __future__ import annotations
 
@@ -38,36 +38,37 @@ if TYPE_CHECKING:
     from pegbox.space import Config
     from pegbox.task.task import Task
 
-# More builders than this only wait for candidates: those that are timed here take their turns, and are lowered here.
+# More builders than this only wait, because candidates timed here are lowered and timed one after the other.
 _MOST_BUILDERS, _MOST_BUILDERS_ELSEWHERE = 8, 32
 
 
 class LocalMeasurer(Measurer):
-    """Measures configs of `task`; a context manager, because it owns processes.
+    """A measurer of a task's configs; a context manager, because it owns processes.
 
     Args:
         task: the task. `task.lower` runs in this process, on the calling thread; if other machines measure, in the
             processes that compile.
         runner: the name of a runner plugin, with options if any ("patient:spread=0.1"), "file.py:Class",
             "module:attribute", a factory (`RunnerFactory`), or a `distributed.Client`, which measures on its cluster.
-        seed: of the random inputs.
-        timeout: seconds that one trial may run.
-        build_timeout: seconds that one compilation may take.
+        seed: the seed of the random inputs.
+        timeout: the limit of one trial in seconds.
+        build_timeout: the limit of one compilation in seconds.
         repeats, min_repeat_ms, flush_cache, fresh_inputs, rounds: see `TimingPolicy`; or pass a whole policy as
             `timing`.
-        builders: number of builder processes; by default one for each core that is not timing, and where these are
-            few, one more on the timing core, which rests while candidates are timed.
-        max_memory: bytes the runner may allocate; by default three quarters of the machine's.
-        rtol, atol: how far a float may be off; by default from the data type and the work per element.
+        builders: the number of builder processes; by default one for each core that does not time, and if these are
+            few, one more on the timing core, which pauses while candidates are timed.
+        max_memory: the bytes that the runner may allocate; by default three quarters of the machine's.
+        rtol, atol: the tolerances of floats; by default from the data type and the work per element.
         best: the best cost known from elsewhere, in seconds, such as from the records of an earlier run.
-        max_block: a candidate with more instructions than that in a piece of straight code is refused, not compiled.
-        kept_builds: of how many of the fastest the object code is kept, for when they are measured again.
-        runner_options: further options of the runner; they win over those in `runner`.
-        inputs: arrays of the caller for some of the inputs, by name, where random ones make no sense, as for indices.
-        aligned: candidates run on arrays that begin at cache lines, as those of a model do; else on NumPy's.
+        max_block: the largest number of instructions in straight-line code; a candidate with more is refused, not
+            compiled.
+        kept_builds: the number of the fastest whose object code is kept for remeasurement.
+        runner_options: further options of the runner, which override those in `runner`.
+        inputs: the caller's arrays for some of the inputs, by name, if random ones make no sense, as for indices.
+        aligned: run candidates on arrays that begin at cache lines, like those of a model; else on NumPy's.
 
     Raises `ArgumentError` for options outside their domain or unknown, `UnknownName` for an unknown runner, and
-    `MeasureError` where values of the inputs are indices and leave a tensor: before anything is compiled.
+    `MeasureError`, before anything is compiled, if an input's values are indices outside a tensor.
     """
 
     compiles = True
@@ -133,7 +134,7 @@ class LocalMeasurer(Measurer):
 
     @property
     def machines(self) -> int:  # type: ignore[override]
-        """See `Measurer`. A runner of other machines is made to answer this and the next."""
+        """See `Measurer`. Makes the runner if it uses other machines, as do the next two."""
         pipeline = self._asked()
         return 1 if pipeline is None else pipeline.machines
 
@@ -159,28 +160,27 @@ class LocalMeasurer(Measurer):
         return "" if self._pipeline is None else self._pipeline.runs.runner.uneven
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
-        """Measure each config; gives (config, result) in the order of `configs`, each as soon as it is known.
+        """Measure each config; yield (config, result) in the order of `configs`, each as soon as it is known.
 
         With a one-thread target, later configs are lowered and built while earlier ones run. Leaving the iterator
-        early, by an exception such as KeyboardInterrupt too, gives up what is in progress; the measurer stays usable.
-        Raises `MeasureError` when the machinery itself cannot work, or is closed.
+        early, also by an exception such as KeyboardInterrupt, gives up the trials in progress; the measurer stays
+        usable. Raises `MeasureError` if the machinery itself cannot work, or is closed.
         """
         yield from self._open().measure(configs)
 
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
         """Time a few configs again, interleaved (A B C A B C ...), so that the winner is not just the luckiest.
 
-        The code of the fastest was kept when they were measured first, or for an earlier round.
+        The code of the fastest was kept from their first measurement, or from an earlier round.
         """
         return self._open().remeasure(configs)
 
     def baseline(self, cost: float) -> Baseline | None:
         """Measure the baseline: NumPy's time, and the machine's limits. It takes about a second.
 
-        `cost` is the best in seconds: where it comes near the limits that were measured earlier, they are measured
-        again.
-        NumPy's timings of all calls count: called before and after the finalists are timed, NumPy and they share what
-        changes slowly. None where the runner says nothing of it.
+        `cost` is the best in seconds: if it comes near the limits measured earlier, they are measured again. NumPy's
+        timings of all calls count: with calls before and after the finalists are timed, slow changes of the machine
+        affect both. None if the runner does not measure it.
         """
         runner = self._open().runs.runner
         if not runner.compares:
@@ -190,20 +190,23 @@ class LocalMeasurer(Measurer):
             return self._probe.measure(runner, cost, cores=count)
 
     def beside(self) -> AbstractContextManager[None] | None:
-        """Give the context for work of the calling thread between results of `measure`, and for threads that it starts
-        then: they keep off the timing core. None where candidates are timed in silence, and no work may be done.
+        """Return the context for work of the calling thread between results of `measure`, and for threads that it
+        starts then: they stay off the timing core. None if candidates are timed in silence, so that no work is allowed.
         """
         return confined(self._cores.building) if self._cores.overlap else None
 
     def wait_until_quiet(self) -> bool:
-        """See `Measurer`. Where other machines measure, it returns at once."""
+        """See `Measurer`. Returns at once if other machines measure."""
         if self._cores.timing:
             wait_until_quiet()
         return True
 
     def close(self) -> None:
-        """End all processes; harmless when done twice. What another thread measures then ends with `MeasureError`. A
-        runner that cannot be ended is a warning: what was measured stands."""
+        """End all processes; harmless when done twice.
+
+        A measurement on another thread ends with `MeasureError`. A runner that cannot be ended only causes a warning,
+        because its results are valid.
+        """
         self._closed = True
         if self._pipeline is not None:
             self._pipeline.close()
@@ -229,13 +232,13 @@ class LocalMeasurer(Measurer):
         )
 
     def _open(self) -> Pipeline:
-        """Return the pipeline. Its runner is made when first needed: the reference outputs may take NumPy a while."""
+        """Return the pipeline, made when first needed, since NumPy may take a while for the reference outputs."""
         if self._pipeline is None and not self._closed:
             runner = self._new_runner()
             builds = Builds(self._builder, runner, timeout=self._build_timeout)
             runs = Runs(runner, self._cores, self._builder.silence, best=self._best, kept_builds=self._kept_builds)
             self._pipeline = Pipeline(self._task, builds, runs, self._cores, max_block=self._max_block)
-            if self._closed:  # meanwhile
+            if self._closed:  # closed meanwhile
                 self._pipeline.close()
         if self._pipeline is None or self._closed:
             raise closed()
@@ -255,7 +258,7 @@ class LocalMeasurer(Measurer):
         return runner
 
     def _asked(self) -> Pipeline | None:
-        """Return the pipeline as far as it exists. One of other machines is made."""
+        """Return the pipeline if it exists; make it if other machines measure."""
         return self._pipeline if self._cores.timing else self._open()
 
 

@@ -1,4 +1,4 @@
-"""The base class of measurers, which give results of configurations to a search."""
+"""The base class of measurers, which measure configurations for a search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class Measurer(ABC):
-    """Runs configurations and says what they cost. Derive from it; everything but the two methods has a default."""
+    """A measurer runs configurations and returns their costs.
+
+    Derive from it; only `measure` and `remeasure` lack a default.
+    """
 
     clock: Callable[[], float] = time.monotonic
     """The clock of the search: a simulation's is virtual."""
@@ -27,7 +30,7 @@ class Measurer(ABC):
     """True if a candidate is compiled first."""
 
     machines: int = 1
-    """The number of configurations that are measured at the same time."""
+    """The number of configurations measured at the same time."""
 
     host: str = ""
     """The kind of the machines that measure; empty for this one."""
@@ -39,31 +42,31 @@ class Measurer(ABC):
     """True if `baseline` may return something."""
 
     uneven: str = ""
-    """The reason why `measure` and `remeasure` may disagree on one configuration, for people; empty without one."""
+    """A reason why `measure` and `remeasure` may disagree on one configuration, for people, or empty."""
 
     @abstractmethod
     def measure(self, configs: Sequence[Config], /) -> Iterator[tuple[Config, Result]]:
-        """Give one result for each configuration, each as soon as it is there, in any order."""
+        """Yield one result for each configuration, as soon as it is available, in any order."""
 
     @abstractmethod
     def remeasure(self, configs: Sequence[Config], /) -> Sequence[Result]:
-        """Measure a few again with care, interleaved; results in the order of `configs`."""
+        """Measure a few configs again carefully, interleaved; return results in the order of `configs`."""
 
     def baseline(self, cost: float) -> Baseline | None:
-        """Return what costs are compared with; `cost` is the best."""
+        """Return the baseline to compare costs with; `cost` is the best."""
         return None
 
     def beside(self) -> AbstractContextManager[None] | None:
-        """Return a context for work that must not disturb what is measured; None if all work does."""
+        """Return a context for work that must not disturb measurements; None if all work does."""
         return nullcontext()
 
     def wait_until_quiet(self) -> bool:
-        """Wait, for a few seconds at most, until other programs leave the cores alone; False if that means nothing."""
+        """Wait, for a few seconds at most, until other programs leave the cores alone; False if that is pointless."""
         return False
 
 
 def check_measurer(measurer: object) -> Measurer:
-    """Return the measurer. Raises `ArgumentError` for something else."""
+    """Return the measurer. Raises `ArgumentError` for anything else."""
     if isinstance(measurer, Measurer):
         return measurer
     raise ArgumentError(

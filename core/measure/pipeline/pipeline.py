@@ -1,4 +1,4 @@
-"""`Pipeline`: the way of configurations to results, through an executor of builds and one of runs."""
+"""`Pipeline`: the path from configurations to results, through an executor of builds and one of runs."""
 
 from __future__ import annotations
 
@@ -30,38 +30,39 @@ if TYPE_CHECKING:
 _CHUNK = 64
 
 _MOST_ELSEWHERE = 1024
-"""The most candidates on their way to other machines: each has a thread here that waits for its build, then one for its
-run."""
+"""The largest number of candidates in progress on other machines: each has a thread here that waits for it."""
 
 
 class Pipeline:
-    """Lowers candidates of a task on the calling thread, or leaves that to `builds`; builds and runs them on threads.
+    """A pipeline lowers a task's candidates on the calling thread, or leaves that to `builds`; it builds and runs them
+    on threads.
 
-    It closes `builds` and `runs`, which work on `cores`. A candidate with more than `max_block` instructions in a piece
-    of straight code is refused.
+    It closes `builds` and `runs`, which work on `cores`. A candidate with more than `max_block` instructions in
+    straight-line code is refused.
     """
 
     def __init__(self, task: Task, builds: Builds, runs: Runs, cores: CorePlan, *, max_block: int) -> None:
         self.task, self.builds, self.runs, self.max_block = task, builds, runs, max_block
         self.duplicates = DuplicatePrograms()
         self._cores = cores
-        # Candidates that are timed here wait for the timing core; many machines would wait for one thread that lowers.
+        # Candidates timed here wait for the timing core anyway, but many machines would wait for one lowering thread.
         self._packed = None if cores.timing or not runs.runner.lowers else pack_task(task)
         self._lowering = threading.Lock()
         self._batches: set[Batch] = set()
-        self._live: set[threading.Event] = set()  # of the batches on their way; one that is set gives its batch up
+        self._live: set[threading.Event] = set()  # one for each batch in progress; setting it gives the batch up
         self._closed = False
         self._build_threads = self._threads("pegbox-build", builds.here.size)
         self._run_threads = self._threads("pegbox-run", 1)
 
     @property
     def machines(self) -> int:
-        """The number of candidates that are measured at the same time now."""
+        """The number of candidates measured at the same time now."""
         return min(self.runs.runner.machines, _MOST_ELSEWHERE // 2)
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
-        """Give (config, result) in the order of `configs`. See `LocalMeasurer.measure`."""
-        # What must be timed in silence waits until its chunk is built; object code would pile up over a long batch.
+        """Yield (config, result) in the order of `configs`. See `LocalMeasurer.measure`."""
+        # Candidates timed in silence wait until their chunk is built, so that object code does not pile up in a long
+        # batch.
         size = len(configs) if self._cores.overlap else _CHUNK
         for start in range(0, len(configs), max(1, size)):
             yield from self._measure_chunk(configs[start : start + size])
@@ -110,7 +111,7 @@ class Pipeline:
             self._live.discard(given_up)
 
     def close(self) -> None:
-        """End both executors. What another thread measures then ends with `MeasureError`."""
+        """End both executors. A measurement on another thread then ends with `MeasureError`."""
         self._closed = True
         end(lambda: self._give_up(*self._live, *(batch.given_up for batch in self._batches)))
         for batch in list(self._batches):
@@ -130,7 +131,7 @@ class Pipeline:
         self._batches.add(batch)
         try:
             yield from batch.in_order(configs, lambda config: self._start(config, batch), window=self._window)
-        except (RuntimeError, CancelledError):  # of threads that have ended meanwhile
+        except (RuntimeError, CancelledError):  # its threads have ended meanwhile
             self._check_open()
             raise
         finally:
@@ -161,7 +162,7 @@ class Pipeline:
     def lower_here(self, candidate: Candidate) -> Program | Failed:
         """Lower a candidate on the calling thread, and all later ones here, too."""
         self._packed = None
-        # Only this thread, and only meanwhile: the timing core stays free, and the caller's affinity stays its own.
+        # Confine only this thread, and only here, to keep the timing core free and to restore the caller's affinity.
         with self._lowering, confined(self._cores.building):
             return candidate.lower()
 
@@ -183,15 +184,15 @@ class Pipeline:
             raise closed()
 
     def _threads(self, name: str, count: int) -> ThreadPoolExecutor:
-        """Make the threads that wait for `count` jobs, or for those of other machines, which come and go."""
+        """Make threads to wait for `count` jobs, or for those of other machines, which come and go."""
         count = count if self._cores.timing else _MOST_ELSEWHERE
         return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=pin, initargs=(self._cores.building,))
 
 
 def _follow(original: Future[Result], candidate: Candidate, future: Future[Result], batch: Batch) -> None:
-    """Give a candidate the result of its duplicate. Its phases are its own: nothing was built or run for it.
+    """Give a candidate the result of its duplicate. The phases remain its own, since nothing was built or run for it.
 
-    One whose duplicate was given up with another batch is measured itself.
+    If the duplicate was given up with another batch, measure the candidate itself.
     """
     if (error := original.exception()) is not None:
         future.set_exception(error)
@@ -202,5 +203,5 @@ def _follow(original: Future[Result], candidate: Candidate, future: Future[Resul
 
 
 def closed() -> MeasureError:
-    """Make the error of a measurer that is used after its end."""
+    """Make the error for a measurer used after its end."""
     return MeasureError("the measurer was closed; make another one")

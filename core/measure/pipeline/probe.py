@@ -1,4 +1,4 @@
-"""`BaselineProbe`: measures the time of NumPy and the limits of the machine for a task."""
+"""`BaselineProbe`: the measurement of NumPy's time and the machine's limits for a task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _UNTIMED = "NumPy failed, took more than 3 s, or computed something else"
 
 
 class BaselineProbe:
-    """Measures the baseline of a task. NumPy's timings of all calls count, and the machine's limits are kept."""
+    """A probe that measures the baseline of a task.
+
+    NumPy's timings of all calls count, and the machine's limits are kept.
+    """
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -30,7 +33,7 @@ class BaselineProbe:
     def measure(self, runner: Runner, cost: float, *, cores: int) -> Baseline:
         """Measure the baseline of a cost in seconds. The limits are measured again if the cost comes near them.
 
-        `cores` is the number of cores that candidates are timed on.
+        `cores` is the number of timing cores.
         """
         task, dtypes = self._task, {spec.dtype for spec in self._task.arguments()}
         dtype = dtypes.pop() if len(dtypes) == 1 else ""

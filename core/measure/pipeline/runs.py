@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Runs:
-    """Runs candidates in silence, knows the best cost, and keeps the object code of the fastest.
+    """An executor that runs candidates in silence, tracks the best cost, and keeps the object code of the fastest.
 
     Args:
-        runner: runs them.
-        cores: those that it times on.
-        silence: keeps builds off the timing cores for a body.
+        runner: the runner.
+        cores: the timing cores.
+        silence: a context that keeps builds off the timing cores.
         best: the best cost known from elsewhere, in seconds.
-        kept_builds: how many of the fastest are kept.
+        kept_builds: the number of the fastest to keep.
     """
 
     def __init__(
@@ -44,9 +44,9 @@ class Runs:
         self._lock = threading.Lock()
 
     def run(self, config: Config, compiled: CompiledProgram, given_up: threading.Event) -> tuple[Result, float]:
-        """Check and time a candidate; return its seconds, too, or 0 if another machine counts them."""
+        """Check and time a candidate; return also its seconds, or 0 if another machine counts them."""
         with self._silence():
-            if given_up.is_set():  # during the wait
+            if given_up.is_set():  # given up during the wait
                 return RUN_GIVEN_UP, 0.0
             began = time.perf_counter()
             result = self.runner.run(compiled, best=self._best)
@@ -58,7 +58,7 @@ class Runs:
         return result, running if self._cores.timing else 0.0
 
     def rerun(self, candidates: Sequence[tuple[Config, CompiledProgram]]) -> tuple[list[Result], float]:
-        """Time candidates in turns; return the seconds of each, too."""
+        """Time candidates in turns; return also the seconds of each."""
         if not candidates:
             return [], 0.0
         began = time.perf_counter()

@@ -1,1 +1,1 @@
-"""Runners, which turn compiled candidates into results, and the calls of those of plugins."""
+"""Runners, which turn compiled candidates into results, and checked calls of plugins' runners."""

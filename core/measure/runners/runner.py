@@ -29,27 +29,27 @@ RUN_GIVEN_UP = Failed(FailureKind.CRASH, "the run was given up")
 """The result of a run that was interrupted."""
 
 GIVEN = frozenset({"timing", "cores", "max_memory"})
-"""The arguments that a runner is given although the user did not name them."""
+"""The arguments that pegbox passes to a runner in addition to the user's."""
 
 
 class Runner(ABC):
-    """Runs compiled candidates of one task, one at a time, somewhere; derive from it.
+    """A runner runs compiled candidates of one task, one at a time; derive from it.
 
-    Whatever a candidate does comes back as a `Failed`: an endless loop as TIMEOUT, a fatal signal as CRASH, a wrong
-    answer as WRONG_RESULT, a Python-level error (out of memory among them) as RUN_ERROR. Only a runner that cannot
-    work at all raises, `MeasureError`. After any failure the next candidate gets a sound runner. A runner's own
-    check against the bench may be left to `pegbox.measure.trial.trial.run_trial`, timing included. The suite that every
-    runner must pass is `pegbox.testing.RunnerContract`.
+    Any misbehaviour of a candidate gives a `Failed`: an endless loop TIMEOUT, a fatal signal CRASH, a wrong answer
+    WRONG_RESULT, a Python-level error (such as out of memory) RUN_ERROR. Only a runner that cannot work at all raises
+    `MeasureError`. After any failure, the runner must be sound for the next candidate. A runner may leave the check
+    against the bench, and the timing, to `pegbox.measure.trial.trial.run_trial`. The suite that every runner must pass
+    is `pegbox.testing.RunnerContract`.
 
     A class for other machines sets `cluster`. Then the runner is made before anything is compiled, no core of this
-    machine is kept free for timing, and `run` is called from many threads: as many candidates are on their way.
+    machine is kept free for timing, and `run` is called from many threads, one for each candidate in progress.
     """
 
     cluster: ClassVar[bool] = False
     """True if candidates run on other machines."""
 
     run_pool: ClassVar[Callable[..., RunPool] | None] = None
-    """Opens a pool that makes runs of a comparison, `run_pool(payload, **options)`; None if there is none."""
+    """A function `run_pool(payload, **options)` that opens a pool for the runs of a comparison, or None."""
 
     @property
     def compares(self) -> bool:
@@ -58,7 +58,7 @@ class Runner(ABC):
 
     @property
     def machines(self) -> int:
-        """The number of candidates that are measured at the same time now, at least 1; machines come and go."""
+        """The number of candidates measured at the same time now, at least 1; machines come and go."""
         return 1
 
     @property
@@ -68,7 +68,7 @@ class Runner(ABC):
 
     @property
     def where(self) -> str:
-        """The place in words ("on 2 machines"); empty for this machine."""
+        """The machines in words ("on 2 machines"); empty for this machine."""
         return f"on {self.machines} machine{'s' if self.machines != 1 else ''}" if self.cluster else ""
 
     @property
@@ -87,51 +87,59 @@ class Runner(ABC):
 
     @abstractmethod
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
-        """Time candidates that have run well before, interleaved: A B C A B C ...; one result for each, in order."""
+        """Time candidates that ran well before, interleaved: A B C A B C ...; return one result for each, in order."""
 
     def interrupt(self) -> None:  # noqa: B027 - a runner without processes has nothing to give up
-        """Give up the run in progress, if any. Called from another thread than `run`, which then returns a Failed."""
+        """Give up the run in progress, if any.
+
+        It is called from another thread than `run`, which then returns a `Failed`.
+        """
 
     def close(self) -> None:  # noqa: B027
-        """Release everything; no call follows. May be called while `run` is in progress, and twice."""
+        """Release everything; no other call follows. It may be called while `run` is in progress, and twice."""
 
     def check_target(self, target: Target) -> None:  # noqa: B027
-        """Raise `MeasureError`, with a remedy, if no candidate for the target can run. Called before compilations."""
+        """Raise `MeasureError`, with a remedy, if no candidate for the target can run.
+
+        It is called before compilations.
+        """
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | float | None:
-        """Return the seconds that NumPy takes for the bench with so many threads, of each of a few warm calls.
+        """Return NumPy's seconds for the bench with so many threads, for each of a few warm calls.
 
-        None if it takes too long, or fails. It is asked before and after the finalists are timed.
+        None if it takes too long, or fails. It is called before and after the finalists are timed.
         """
         return None
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
-        """Return the limits of as many cores as the target has; `nbytes` are each one's (`roofline.size_class`)."""
+        """Return the limits of as many cores as the target has; `nbytes` are per core (`roofline.size_class`)."""
         return None
 
     @property
     def lowers(self) -> bool:
-        """True if `build` takes a `Lowering`, too, as `Builder.build` does. A runner that compiles nothing leaves both
-        to this machine's builders."""
+        """True if `build` also takes a `Lowering`, as `Builder.build` does.
+
+        A runner that compiles nothing leaves both to this machine's builders.
+        """
         return type(self).build is Runner.build
 
     def build(self, job: Program | Lowering, *, timeout: float) -> CompiledProgram | Lowered | Failed | None:
-        """Compile on the cluster for so many seconds at most, from any thread; `interrupt` gives it up.
+        """Compile on the cluster for at most so many seconds, from any thread; `interrupt` gives it up.
 
-        Asked if this machine's builders are busy and there are `builders`. None if no machine can.
+        It is called if this machine's builders are busy and there are `builders`. None if no machine can.
         """
         return None
 
     def building_here(self, given_up: Callable[[], bool]) -> AbstractContextManager[None]:
-        """Enclose a compilation on this machine, which may be one of those that time.
+        """Enclose a compilation on this machine, which may also time.
 
-        Raises `GivenUp` if `given_up()`, which is looked at while it waits, becomes true first.
+        Raises `GivenUp` if `given_up()`, which it checks while it waits, becomes true first.
         """
         return nullcontext()
 
 
 class RunnerWrapper(Runner):
-    """A runner that passes everything on to another one; derive from it, and override what is different."""
+    """A runner that forwards everything to another one; derive from it, and override the differences."""
 
     def __init__(self, inner: Runner) -> None:
         self.inner = inner
@@ -148,7 +156,7 @@ class RunnerWrapper(Runner):
 
 
 def _passed_on(name: str, member: object) -> object:
-    """Make the member of a wrapper that stands for one of the other runner."""
+    """Make a member of a wrapper that forwards to the other runner."""
     if callable(member):
         return functools.wraps(member)(lambda self, *args, **options: getattr(self.inner, name)(*args, **options))
     return property(lambda self: getattr(self.inner, name), doc=f"`{name}` of the other runner.")
@@ -166,19 +174,24 @@ def class_of(factory: RunnerFactory) -> type[Runner]:
 
 
 class RunnerFactory(Protocol):
-    """A factory that a plugin registers under the name of a runner. Called once per measurer, from any thread."""
+    """A factory that a plugin registers under the name of a runner. It is called once per measurer, from any thread."""
 
     def __call__(
         self, bench: Bench, *, timing: TimingPolicy, cores: CorePlan, max_memory: int | None, **options: Any
     ) -> Runner:
-        """Make a runner for candidates of one task. `max_memory` is in bytes, None leaves memory unlimited; `options`
-        are the user's for this runner."""
+        """Make a runner for candidates of one task.
+
+        `max_memory` is in bytes, or None for no limit; `options` are the user's for this runner.
+        """
         ...
 
 
 RunnerLike: TypeAlias = "str | RunnerFactory | Any"
-"""A value for `runner=`: a name with options, "file.py:Class", "module:attribute", a factory, or an object
-that a plugin has a runner for, such as the client of a Dask cluster."""
+"""A value for `runner=`.
+
+It is a name with options, "file.py:Class", "module:attribute", a factory, or an object for which a plugin has a runner,
+such as the client of a Dask cluster.
+"""
 
 
 def runner_name(runner: RunnerLike) -> str:
@@ -189,11 +202,10 @@ def runner_name(runner: RunnerLike) -> str:
 def runner_factory(runner: RunnerLike, options: Mapping[str, object]) -> RunnerFactory:
     """Find the factory that `runner` means, with its options bound.
 
-    `options` come on top of those in a spec ("patient:spread=0.1") and win over them.
-    Raises `UnknownName` for an unknown runner, `ArgumentError` for an option that it does not have, and for what is no
-    runner.
+    `options` override those in a spec ("patient:spread=0.1"). Raises `UnknownName` for an unknown runner,
+    `ArgumentError` for an unknown option, and for a value that is not a runner.
     """
-    from pegbox.hooks import registry  # the processes that run candidates need no plugins
+    from pegbox.hooks import registry  # processes that run candidates need no plugins
 
     ref, name, own = _read(runner)
     factory: RunnerFactory = registry.resolve("runner", ref)
@@ -202,7 +214,7 @@ def runner_factory(runner: RunnerLike, options: Mapping[str, object]) -> RunnerF
 
 
 def _read(runner: Any) -> tuple[Any, str, Mapping[str, Any]]:
-    """Return a reference to a factory or the factory itself, the name that messages call it by, and its options."""
+    """Return a reference to a factory or the factory itself, its name for messages, and its options."""
     from pegbox.hooks import registry
 
     if isinstance(runner, str):

@@ -1,4 +1,4 @@
-"""Calls of a plugin's runner, whose faults are reported with its name, its line, and the expectation."""
+"""Calls of a plugin's runner, which report its faults with its name, its line, and the expected behaviour."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _RESULT = (
 
 
 def check_runner_factory(name: str, factory: RunnerFactory) -> None:
-    """Raise `ArgumentError` unless the factory can be called as runners' factories are."""
+    """Raise `ArgumentError` unless the factory has the signature of a runner's factory."""
     try:
         signature = inspect.signature(factory)
     except (TypeError, ValueError):  # it is written in C
@@ -61,7 +61,7 @@ class CheckedFactory:
 
     Raises:
         UnknownName: there is no such runner.
-        ArgumentError: an option that it does not have, or the given value is not a runner.
+        ArgumentError: the runner lacks an option, or the value is not a runner.
     """
 
     def __init__(self, runner: RunnerLike, options: Mapping[str, Any] | None) -> None:
@@ -70,17 +70,17 @@ class CheckedFactory:
         self._name = runner_name(runner)
         check_runner_factory(self._name, self._factory)
         self.is_cluster = class_of(self._factory).cluster
-        """True if it measures on other machines."""
+        """True if the runner measures on other machines."""
 
     def make(self, bench: Bench, **given: Any) -> CheckedRunner:
-        """Make the runner. Raises `MeasureError` if its factory raises, or makes something else."""
+        """Make the runner. Raises `MeasureError` if its factory raises, or returns something else."""
         return CheckedRunner(self._name, self._factory, bench, **given)
 
 
 class CheckedRunner(RunnerWrapper):
-    """A plugin's runner, whose faults come out as `MeasureError` with its `name`.
+    """A plugin's runner, whose faults become `MeasureError` with its `name`.
 
-    The factory makes it with the bench, and with the keywords that every runner is `given`.
+    The factory makes it with the bench, and with the keywords `given` to every runner.
     """
 
     def __init__(self, name: str, factory: RunnerFactory, bench: Bench, **given: Any) -> None:
@@ -96,13 +96,13 @@ class CheckedRunner(RunnerWrapper):
 
     @property
     def uneven(self) -> str:
-        """The reason why a search and its finalists may disagree: the runner changes one of the two methods alone."""
+        """The reason why a search and its finalists may disagree: the runner overrides only one of the two methods."""
         changed = _changed_alone(type(self.inner))
         other = {"run": "rerun(), which times the finalists", "rerun": "run(), which times the trials"}
         return f"runner {self.name!r} changes {changed}() but not {other[changed]}" if changed else ""
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
-        """See `Runner`. Raises `MeasureError` where the runner raised, or gave no result."""
+        """See `Runner`. Raises `MeasureError` if the runner raises, or does not return a result."""
         result = self._called("run()", lambda: self.inner.run(program, best=best))
         return self._checked("run", result)
 
@@ -115,7 +115,7 @@ class CheckedRunner(RunnerWrapper):
         return [self._checked("rerun", result) for result in results]
 
     def check_target(self, target: Target) -> None:
-        """See `Runner`. Raises `MeasureError` where no candidate for the target can run."""
+        """See `Runner`. Raises `MeasureError` if no candidate for the target can run."""
         self._called("check_target()", lambda: self.inner.check_target(target), remedy="")
 
     def interrupt(self) -> None:
@@ -160,7 +160,7 @@ class CheckedRunner(RunnerWrapper):
 
 
 def end(call: Callable[[], None]) -> None:
-    """Interrupt or close a checked runner at its end; an error is a warning."""
+    """Interrupt or close a checked runner at its end; turn an error into a warning."""
     try:
         call()
     except PegboxError as error:
@@ -168,7 +168,7 @@ def end(call: Callable[[], None]) -> None:
 
 
 def _changed_alone(kind: type[Runner]) -> str:
-    """Find which of `run` and `rerun` a class overrides without the other, on the class that has both; else ""."""
+    """Find which of `run` and `rerun` a class overrides without the other, relative to a class with both; else ""."""
     changed: set[str] = set()
     for each in kind.__mro__:
         own = {"run", "rerun"} & vars(each).keys()

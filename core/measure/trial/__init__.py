@@ -1,6 +1,6 @@
 """A trial: its lowering, the arrays that candidates run on, the policy of timing, and the checks of results.
 
-Names are imported when they are first used: what only reads a `TimingPolicy` need not load NumPy.
+Names are imported when they are first used, so that reading a `TimingPolicy` does not load NumPy.
 """
 
 from __future__ import annotations

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 _FILE = "bench.pickle"
 
 _COPIES_ARRAYS = 4
-"""The last protocol of pickle whose arrays come back in memory of NumPy's own."""
+"""The last protocol of pickle that loads arrays into memory of NumPy's own."""
 
 
 class Values(NamedTuple):
-    """Inputs and the outputs that are right for them, in the order of the arguments."""
+    """Inputs and their correct outputs, in the order of the arguments."""
 
     inputs: tuple[Array, ...]
     expected: tuple[Array, ...]
@@ -37,9 +37,9 @@ class Values(NamedTuple):
 class Bench:
     """The data of one task: `inputs` and `expected` follow the order of the input and output arguments in `args`.
 
-    `flop` is the arithmetic work of one call. `fresh` are other values, on which those that may win are checked again;
-    None if there are none. Candidates run on arrays that begin at cache lines if `aligned`, else on NumPy's. Runners
-    that live elsewhere ship a bench once, not once per candidate.
+    `flop` is the arithmetic work of one call. `fresh` are other values, on which possible winners are checked again, or
+    None. Candidates run on arrays that begin at cache lines if `aligned`, else on NumPy's. Remote runners ship a bench
+    once, not once per candidate.
     """
 
     args: tuple[ArgSpec, ...]
@@ -52,7 +52,7 @@ class Bench:
 
     @property
     def values(self) -> Values:
-        """The values that every candidate is checked on."""
+        """The values for the check of every candidate."""
         return Values(self.inputs, self.expected)
 
     @classmethod
@@ -66,7 +66,8 @@ class Bench:
         atol: float | None = None,
         aligned: bool = False,
     ) -> Bench:
-        """Make the bench, with random inputs where none are `given`, and tolerances from the work where there are none.
+        """Make the bench, with random inputs unless they are `given`, and tolerances from the work unless there are
+        some.
 
         Raises:
             MeasureError: the reference leaves a tensor at these inputs, or the arrays take too much memory.
@@ -80,8 +81,8 @@ class Bench:
         except MemoryError as error:
             size = sum(spec.nbytes for spec in args) / 1e9
             raise MeasureError(
-                f"the arguments of {task!r} take {size:,.1f} GB, and the check in NumPy a multiple of that, more than "
-                f"this machine has ({error}); tune smaller shapes"
+                f"the arguments of {task!r} take {size:,.1f} GB, and the check in NumPy takes a multiple of that, more "
+                f"than this machine has ({error}); tune smaller shapes"
             ) from error
         tolerance = Tolerance.of(expected, flop=task.flop, rtol=rtol, atol=atol, accuracy=task.given_accuracy)
         fresh = _fresh(task, seed=seed, given=given)
@@ -89,7 +90,7 @@ class Bench:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all arrays."""
+        """The number of bytes of all arrays."""
         return sum(array.nbytes for array in (*self.inputs, *self.expected))
 
     def save(self, folder: Path) -> None:
@@ -99,14 +100,14 @@ class Bench:
 
     @classmethod
     def load(cls, folder: Path) -> Bench:
-        """Read what `save` wrote; arrays are fresh NumPy arrays, aligned as NumPy aligns them."""
+        """Read a folder written by `save`; arrays are fresh NumPy arrays, with NumPy's alignment."""
         with open(folder / _FILE, "rb") as file:
             bench: Bench = pickle.load(file)
         return bench
 
 
 def _fresh(task: Task, *, seed: int, given: Mapping[str, Array]) -> Values | None:
-    """Make values of another seed; None if every input is given, or the reference has no outputs for the others."""
+    """Make values of another seed; None if every input is given, or the reference fails for the new values."""
     args = task.arguments()
     if all(spec.is_output or spec.name in given for spec in args):
         return None
@@ -120,10 +121,10 @@ def _fresh(task: Task, *, seed: int, given: Mapping[str, Array]) -> Values | Non
 def exact_outputs(task: Task, inputs: Sequence[Array]) -> tuple[Array, ...]:
     """Compute the outputs with NumPy in float64, each rounded to its type at the end.
 
-    Where a rounded value may be on the other side of a step, such as a comparison, the computation in the types of the
+    If a rounded value may be on the other side of a step, such as a comparison, the computation in the types of the
     kernel is the right one: an output that differs by more than rounding is computed in these types.
 
-    Raises `MeasureError` if they are not as declared.
+    Raises `MeasureError` if the outputs are not as declared.
     """
     args = task.arguments()
     exact = check_reference(args, task.reference(inputs, wide=True))
@@ -138,8 +139,8 @@ def exact_outputs(task: Task, inputs: Sequence[Array]) -> tuple[Array, ...]:
 def inputs_of(task: Task, *, seed: int, given: Mapping[str, Array] | None = None) -> list[Array]:
     """Make random arrays for the inputs of a task, as `make_inputs` does.
 
-    An input that the kernels take packed is packed from random values. Random packed values may have errors of another
-    size, for instance in place of transformed filters.
+    An input that the kernels take packed is packed from random values, because random packed values, such as
+    transformed filters, may have errors of another size.
     """
     args, original = task.arguments(), _packed_input(task)
     if original is None or args[original.place].name in (given or {}):
@@ -158,7 +159,7 @@ class _PackedInput(NamedTuple):
 
 
 def _packed_input(task: Task) -> _PackedInput | None:
-    """Find the input of a task that its kernels take packed; None for other tasks, and a user's own class."""
+    """Find the input of a task that its kernels take packed; None for other tasks, and for a user's own class."""
     base = getattr(task, "base", None)
     if base is None:
         return None
@@ -172,10 +173,10 @@ def _packed_input(task: Task) -> _PackedInput | None:
 
 
 def make_inputs(args: Sequence[ArgSpec], *, seed: int, given: Mapping[str, Array] | None = None) -> list[Array]:
-    """Random arrays for the input arguments: floats uniform in [-1, 1], integers small and never zero, even bools.
+    """Make random arrays for the inputs: floats uniform in [-1, 1], small integers other than zero, unbiased bools.
 
-    Small integers keep the sums of int8 kernels meaningful; zero is left out because a template may divide. Those that
-    are `given` by name replace random ones, and change no other.
+    Small integers keep the sums of int8 kernels meaningful; zero is left out because a template may divide. Arrays that
+    are `given` by name replace random ones, and leave the others unchanged.
     """
     rng = np.random.default_rng(seed)
     made = [(spec.name, _random(rng, spec)) for spec in args if not spec.is_output]
@@ -183,7 +184,7 @@ def make_inputs(args: Sequence[ArgSpec], *, seed: int, given: Mapping[str, Array
 
 
 def about_random(names: Sequence[str], *, given: Mapping[str, Array]) -> str:
-    """Describe those inputs, by name, whose values are drawn by `make_inputs`; empty where there are none."""
+    """Describe the named inputs whose values `make_inputs` draws; empty if there are none."""
     drawn = [name for name in names if name not in given]
     if not drawn:
         return ""
@@ -197,7 +198,7 @@ def about_random(names: Sequence[str], *, given: Mapping[str, Array]) -> str:
 
 
 def check_inputs(args: Sequence[ArgSpec], given: object) -> dict[str, Array]:
-    """Return contiguous arrays by input. Raises `ArgumentError` for no such input, another shape or data type."""
+    """Return contiguous arrays by input. Raises `ArgumentError` for an unknown input, another shape or data type."""
     inputs = {spec.name: spec for spec in args if not spec.is_output}
     listed = check_mapping("inputs", {} if given is None else given, "arrays by the names of inputs, as a dict")
     check_input_names("inputs", args, listed)
@@ -207,7 +208,7 @@ def check_inputs(args: Sequence[ArgSpec], given: object) -> dict[str, Array]:
 
 
 def check_input_names(what: str, args: Sequence[ArgSpec], names: Iterable[str]) -> None:
-    """Raise `ArgumentError` for a name that no input has."""
+    """Raise `ArgumentError` for a name that is not an input."""
     inputs = [spec.name for spec in args if not spec.is_output]
     for name in names:
         if name not in inputs:
@@ -215,7 +216,7 @@ def check_input_names(what: str, args: Sequence[ArgSpec], names: Iterable[str]) 
 
 
 def check_reference(args: Sequence[ArgSpec], expected: Sequence[Array]) -> tuple[Array, ...]:
-    """Return the reference outputs as contiguous arrays; raises `MeasureError` if they are not as declared."""
+    """Return the reference outputs as contiguous arrays; raise `MeasureError` if they are not as declared."""
     specs = [spec for spec in args if spec.is_output]
     if len(specs) != len(expected):
         raise MeasureError(f"the NumPy reference gave {len(expected)} arrays for {len(specs)} outputs")

@@ -15,8 +15,8 @@ class CacheFlush:
     """Memory that is written between calls, which pushes the arrays of kernels out of the caches.
 
     Args:
-        nbytes: the size of the memory, cut to `MOST`. A size below that of a cache leaves the cache as a program that
-            touches as much memory would.
+        nbytes: the size of the memory, cut to `MOST`. A size below that of a cache leaves the cache in the state after
+            a program that touches as much memory.
     """
 
     def __init__(self, nbytes: int = MOST) -> None:

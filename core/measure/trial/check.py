@@ -1,6 +1,6 @@
 """The check of a kernel's results: outputs are poisoned before the first run and compared with the NumPy reference.
 
-Guard bands, bytes of a known value before and behind an array, show writes outside of it.
+Guard bands, bytes of a known value before and after an array, reveal writes outside it.
 """
 
 from __future__ import annotations
@@ -22,21 +22,23 @@ Array = npt.NDArray[Any]
 POISON_BYTE = 0xA5
 
 BAND_BYTES = 4096
-"""The length of each band: 64 vectors of 512 bits. As a whole page it leaves every array at the place in its page, and
-in its cache line, that NumPy's memory has."""
+"""The length of each band in bytes: 64 vectors of 512 bits.
+
+As a whole page, it keeps every array at its usual place within a page and a cache line.
+"""
 
 _CHUNK = 1 << 14
 
 
 LEAST_MAGNITUDE = 1 / 64
-"""The smallest magnitude of an output: where terms cancel, only their rounding errors are left."""
+"""The smallest magnitude of an output: if terms cancel, only their rounding errors are left."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """A float is right when its error is at most `atol + rtol * |expected| + accuracy * magnitude`.
+    """A tolerance: a float is right if its error is at most `atol + rtol * |expected| + accuracy * magnitude`.
 
-    The `magnitude` is the largest of the output. Integers and bools must be equal if `atol` < 1.
+    `magnitude` is the largest magnitude in the output. Integers and bools must be equal if `atol` < 1.
     """
 
     rtol: float = 0.0
@@ -53,10 +55,10 @@ class Tolerance:
         atol: float | None = None,
         accuracy: float | None = None,
     ) -> Tolerance:
-        """Make the tolerance of a task with these reference outputs: its accuracy, or the caller's own.
+        """Make the tolerance of a task with these reference outputs, from its accuracy or the caller's values.
 
         Args:
-            rtol, atol: the caller's; with both, the accuracy allows nothing besides.
+            rtol, atol: the caller's values; with both, the accuracy adds nothing.
             accuracy: the task's, if it declares one; else `default_accuracy`.
         """
         own = accuracy
@@ -66,12 +68,12 @@ class Tolerance:
         return cls(rtol or 0.0, atol or 0.0, own or 0.0)
 
     def absolute(self, magnitude: float) -> float:
-        """Return the error that is allowed whatever the value, in an output of that largest magnitude."""
+        """Return the error allowed for any value in an output with that largest magnitude."""
         return self.atol + self.accuracy * magnitude
 
 
 def _is_float(array: Array) -> bool:
-    # The kind of an extension type such as bfloat16 is not "f".
+    # An extension type such as bfloat16 does not have the kind "f".
     return dtypes.is_float(str(array.dtype))
 
 
@@ -100,9 +102,9 @@ def magnitude_of(array: Array) -> float:
 
 
 def largest_error(got: Array, expected: Array) -> float:
-    """Return the largest difference of floats; NaN where some are infinite or NaN, which need a closer look.
+    """Return the largest difference of floats; NaN if some are infinite or NaN, which need a closer look.
 
-    This is on the path of every trial, so it works in pieces that stay in the cache.
+    Every trial calls this, so it works in pieces that stay in the cache.
     """
     kind, found = _compared_as(got), 0.0
     with np.errstate(all="ignore"):
@@ -117,7 +119,7 @@ def largest_error(got: Array, expected: Array) -> float:
 
 
 def largest_finite_error(got: Array, expected: Array) -> float:
-    """Return the largest difference of floats where both are finite."""
+    """Return the largest difference among pairs of finite floats."""
     kind = _compared_as(got)
     g: npt.NDArray[np.floating] = got.astype(kind, copy=False)
     e: npt.NDArray[np.floating] = expected.astype(kind, copy=False)
@@ -160,9 +162,9 @@ def difference(
 
 
 class GuardedArray:
-    """An array between two guard bands, in memory of its own; `array` is what kernels get.
+    """An array between two guard bands, in memory of its own; kernels get `array`.
 
-    It begins at a cache line if `aligned`, else where NumPy's memory does.
+    It begins at a cache line if `aligned`, else at the offset of NumPy's memory.
     """
 
     __slots__ = ("_memory", "array")
@@ -176,7 +178,7 @@ class GuardedArray:
         self.restore()
 
     def overrun(self) -> str:
-        """Count the bytes of the bands that were written to, and say how far away; empty where none were."""
+        """Describe the number of changed bytes in the bands and their distance; empty if none changed."""
         before, behind = (np.flatnonzero(band != POISON_BYTE) for band in self._bands())
         found = []
         if before.size:
@@ -205,7 +207,7 @@ def same_bytes(array: Array, pristine: Array) -> bool:
 
 
 def _compared_as(array: Array) -> type[np.float32] | type[np.float64]:
-    """Choose the type to compare in: single for half precision, whose own arithmetic would round the error away."""
+    """Choose the type to compare in: single for half precision, since half would round the error away."""
     return np.float64 if array.dtype == np.float64 else np.float32
 
 
@@ -228,7 +230,7 @@ def _wrong_floats(
         error = np.abs(g - e)
         wrong = ~(error <= np.abs(e) * kind(tolerance.rtol) + kind(tolerance.absolute(magnitude)))
         if wrong.any():
-            # Infinities of one sign subtract to NaN, and NaN is right where NaN is expected.
+            # Equal infinities subtract to NaN, and NaN is right where NaN is expected.
             wrong &= ~((g == e) | (np.isnan(g) & np.isnan(e)))
             # An infinite allowance would accept anything where an infinity is expected.
         wrong |= np.isinf(e) & (g != e)

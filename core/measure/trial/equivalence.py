@@ -1,4 +1,4 @@
-"""Tasks that compute the same: their arguments are alike, and NumPy gives the same for the same random inputs."""
+"""Tasks that compute the same thing: with equal arguments, NumPy gives equal results for the same random inputs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def other_values(one: Task, other: Task) -> str:
-    """Explain why two tasks do not compute the same; empty where they do."""
+    """Explain why two tasks do not compute the same thing; empty if they do."""
     if why := other_arguments(one.arguments(), other.arguments()):
         return why
     inputs = make_inputs(one.arguments(), seed=0)
     try:
         wanted, got = exact_outputs(one, inputs), exact_outputs(other, inputs)
-    except (PegboxError, MemoryError) as error:  # measuring raises it, too
+    except (PegboxError, MemoryError) as error:  # measuring will raise it, too
         return f"their reference values cannot be computed ({explained(error)})"
     tolerance = Tolerance.of(wanted, flop=max(one.flop, other.flop))
     faults = [difference("output", g, w, tolerance) for g, w in zip(got, wanted, strict=True)]
@@ -30,10 +30,10 @@ def other_values(one: Task, other: Task) -> str:
 
 
 def check_values(group: TaskGroup) -> None:
-    """Check that the implementations of a group compute the same, unless they take inputs in layouts of their own.
+    """Check that the implementations of a group compute the same thing, unless they take inputs in their own layouts.
 
     Raises:
-        ArgumentError: one gives other values than the first.
+        ArgumentError: the values of one differ from the first one's.
     """
     for name, task in group.tasks.items() if not group.packed else ():
         if task is not group.first and (why := other_values(group.first, task)):

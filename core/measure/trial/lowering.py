@@ -1,4 +1,4 @@
-"""Lowering by the process that compiles: a config as a job, and its answer."""
+"""Lowering in the compiling process: a config as a job, and its answer."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Lowering:
-    """A config to lower and compile: its digits, and its task as `pack_task` gives it.
+    """A config to lower and compile: its digits, and its task packed by `pack_task`.
 
-    `scalar_loops` is as of `Program`, where the lowered one has them.
+    `scalar_loops` is as in `Program`, if the lowered one has them.
     """
 
     task: bytes
@@ -41,14 +41,14 @@ class Lowered:
 
 
 def program_key(program: Program) -> bytes:
-    """Return a hash that is equal for programs that do the same."""
+    """Return a hash that is equal for equivalent programs."""
     found = hashlib.sha256(program.ll.encode())
     found.update(repr((program.workspace_bytes, program.num_threads, program.foreign)).encode())
     return found.digest()
 
 
 def lower(task: Task, config: Config, max_block: float) -> Program | Failed:
-    """Lower a config; a `Failed` says why that is impossible."""
+    """Lower a config; return a `Failed` with the reason if that is impossible."""
     try:
         program = task.lower(config)
     except CompileError as error:
@@ -69,6 +69,6 @@ def _describe(error: BaseException) -> str:
     text = explained(error)
     if isinstance(error, PegboxError):
         return text
-    # A slip in the template itself: its author wants to know where.
+    # A mistake in the template itself: show its author the place.
     frames = traceback.extract_tb(error.__traceback__)
     return f"{text} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else text

@@ -1,4 +1,4 @@
-"""The check of an output: its error, and whether it is wrong or only less accurate than the task allows."""
+"""The check of an output, which distinguishes wrong ones from those less accurate than the task allows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Check(NamedTuple):
     """The outcome of a check.
 
     Attributes:
-        fault: what is wrong, for people; empty if nothing is.
+        fault: the fault, for people; empty if there is none.
         kind: the kind of the failure.
         error: the largest error, relative to the largest magnitude of its output.
     """
@@ -27,8 +27,8 @@ class Check(NamedTuple):
 def check_output(name: str, got: Array, expected: Array, tolerance: Tolerance, magnitude: float) -> Check:
     """Check an output, given the largest magnitude of its expected values.
 
-    Errors beyond the accuracy are inaccurate up to the square root of the type's epsilon, half of its digits: larger
-    ones, and values that are missing, are wrong.
+    An output with errors beyond the accuracy is inaccurate up to the square root of the type's epsilon, half of its
+    digits; with larger ones, or missing values, it is wrong.
     """
     if not dtypes.is_float(str(got.dtype)):
         return Check(difference(name, got, expected, tolerance) or "")
@@ -36,7 +36,7 @@ def check_output(name: str, got: Array, expected: Array, tolerance: Tolerance, m
     if largest <= tolerance.absolute(magnitude):
         return Check(error=largest / magnitude)
     fault = difference(name, got, expected, tolerance, magnitude=magnitude)
-    if fault is None:  # infinities where they belong, or an error that `rtol` allows
+    if fault is None:  # expected infinities, or an error that `rtol` allows
         return Check(error=largest_finite_error(got, expected) / magnitude)
     error = largest / magnitude
     if math.isnan(error) or error > math.sqrt(dtypes.EPSILON[str(got.dtype)]):
@@ -46,6 +46,6 @@ def check_output(name: str, got: Array, expected: Array, tolerance: Tolerance, m
 
 
 def _above(error: float) -> str:
-    """Write the next number of one digit that is at least an error, such as 4e-05."""
+    """Round an error up to one digit, such as 4e-05."""
     power = 10.0 ** math.floor(math.log10(error))
     return f"{math.ceil(error / power) * power:.0e}"

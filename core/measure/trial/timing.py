@@ -1,4 +1,4 @@
-"""The timing policy: how long and how often a candidate is timed."""
+"""The timing policy: the duration and number of a candidate's timings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pegbox.errors import ArgumentError
 from pegbox.measure.trial.cache_flush import MOST
 from pegbox.shown import value_text
 
-# A candidate slower than this, in FLOP/s, is hopeless even before anything is known to be faster.
+# The FLOP/s below which a candidate is hopeless even without anything faster.
 _SLOWEST_SPEED = 2e8
 
 
@@ -21,18 +21,18 @@ _SLOWEST_SPEED = 2e8
 class TimingPolicy:
     """The treatment of a candidate, which depends on its cost relative to the best one so far.
 
-    Far behind (`drop` times the best): one call. Ordinary: `repeats` timings. Near (`near` times the best, be it by
-    its fastest timing only): timings until the interval of their median is tighter than `tight`, at most `max_repeats`.
-    MetaSchedule gives every candidate the full treatment and spends most of its tuning time on hopeless ones. Near ones
-    get no more than that: those that may be the best are measured again at the end of a search, in turns.
+    A candidate far behind (`drop` times the best) gets one call; an ordinary one gets `repeats` timings; one near the
+    best (`near` times the best, at least by its fastest timing) gets timings until the interval of their median is
+    tighter than `tight`, at most `max_repeats`. MetaSchedule gives every candidate the full treatment and spends most
+    of its tuning time on hopeless ones. Near ones get no more than that, because a search measures the possible winners
+    again at its end, in turns.
 
     Times are in seconds except `min_repeat_ms`: the milliseconds that one timing must last, over several calls if need
     be. `flush_cache` empties the caches before each timing, which is then a single call; a number lets that many bytes
     of other memory pass through them, as a program does between two calls of a kernel. The inputs named by
-    `fresh_inputs` are written after that, as if another kernel had just computed them. `max_seconds` is what the
-    ordinary timings of one candidate may take together (one is always made), `near_seconds` what those of one near the
-    best may take before no more is added, `timeout` what a whole trial may take. These count the time that the
-    candidate computes, not its waits for a core.
+    `fresh_inputs` are written after that, as if another kernel had just computed them. `max_seconds` limits the
+    ordinary timings of one candidate together (there is always one), `near_seconds` limits those of a candidate near
+    the best, and `timeout` limits a whole trial. These count the candidate's computing time, without waits for a core.
     """
 
     timeout: float = 10.0
@@ -53,10 +53,10 @@ class TimingPolicy:
 
     @classmethod
     def of(cls, policy: TimingPolicy | None, *, repeats: int, **options: Any) -> TimingPolicy:
-        """Return the given policy, else one of these options, which has room for so many `repeats`.
+        """Return the given policy, or make one with these options that allows so many `repeats`.
 
         Raises:
-            ArgumentError: the given value is not a policy, or an option is out of its domain.
+            ArgumentError: the given value is not a policy, or an option is outside its domain.
         """
         if policy is None:
             most = max(10, repeats) if isinstance(repeats, int) else 10
@@ -89,20 +89,20 @@ class TimingPolicy:
 
     @property
     def flushed_bytes(self) -> int:
-        """The memory that passes through the caches before each timing."""
+        """The number of bytes that pass through the caches before each timing."""
         return MOST if self.flush_cache is True else int(self.flush_cache)
 
     def first_call_limit(self, best: float, *, flop: float) -> float:
-        """Compute the seconds after which the first call is cut off: enough for anything that could be of interest.
+        """Compute the seconds after which the first call is cut off, enough for every candidate of interest.
 
-        Without a best cost the bound follows from the work of the task; unknown work leaves the whole timeout.
+        Without a best cost, the bound follows from the work of the task; if that is unknown, it is the whole timeout.
         """
         bound = self.hopeless * best if math.isfinite(best) else (flop / _SLOWEST_SPEED if flop > 0 else math.inf)
         floor = self.least_limit if math.isfinite(best) else max(1.0, self.least_limit)
         return min(self.timeout, max(floor, bound))
 
     def far_behind(self, seconds: float, best: float, *, cold: bool = False) -> bool:
-        """Decide if a call of this length rules the candidate out. A cold call is forgiven its page faults."""
+        """Decide if a call of this length rules the candidate out, with an allowance for a cold call's page faults."""
         return seconds - (self.cold_slack if cold else 0.0) > self.drop * best
 
     def calls(self, seconds: float) -> int:
@@ -119,7 +119,7 @@ class TimingPolicy:
             return False
         if len(costs) < self.repeats:
             return True
-        # The fastest timing decides: interruptions only ever make a candidate look slower than it is.
+        # The fastest timing decides, because interruptions can only slow a candidate down.
         near = min(costs) <= self.near * best and math.isfinite(best)
         return near and spent < self.near_seconds and half_width(costs) > self.tight
 
@@ -127,8 +127,8 @@ class TimingPolicy:
 def half_width(costs: Sequence[float]) -> float:
     """Compute half the width of the 95% interval of the median, relative to it; infinite for a single cost.
 
-    The interval is read off the ordered costs (the sign test's), so a rare interruption does not widen it. Below
-    six costs it is the whole range.
+    The interval comes from the ordered costs (that of the sign test), so that a rare interruption does not widen it.
+    With fewer than six costs, it is the whole range.
     """
     count = len(costs)
     if count < 2:
@@ -140,9 +140,9 @@ def half_width(costs: Sequence[float]) -> float:
 
 
 def spread(costs: Sequence[float]) -> float:
-    """Divide the slow ones of these costs by the fast ones; 1 for one cost, or none.
+    """Compute the ratio of slow to fast costs; 1 for one cost, or none.
 
-    If there are four or more, a quarter at each end is left out, so that a rare interruption does not count.
+    With four or more, a quarter at each end is left out, so that a rare interruption does not count.
     """
     ordered = sorted(costs)
     left_out = len(ordered) // 4

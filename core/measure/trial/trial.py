@@ -1,6 +1,6 @@
-"""A trial of a loaded kernel: run it on poisoned outputs, check the answer, then time it as the policy says.
+"""A trial of a loaded kernel: run it on poisoned outputs, check the answer, then time it under the policy.
 
-Runners of every kind share this: it needs an object with `time_ns` and NumPy arrays, no processes and no LLVM.
+All kinds of runners share this: it needs only an object with `time_ns` and NumPy arrays, no processes and no LLVM.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PROBE_SECONDS = 1e-3
 
 
 class TimedKernel(Protocol):
-    """A kernel as trials call it."""
+    """A kernel with the method that trials call."""
 
     def time_ns(self, arrays: Sequence[Array], number: int) -> int:
         """Return the nanoseconds of `number` calls."""
@@ -39,7 +39,7 @@ Guard = Callable[[float], AbstractContextManager[object]]
 
 @dataclass
 class CandidateArrays:
-    """The arrays that candidates run on, in guard bands: a copy of the inputs, and outputs reused in each trial."""
+    """The arrays for candidates, in guard bands: a copy of the inputs, and outputs reused in each trial."""
 
     bench: Bench
     arrays: tuple[Array, ...] = field(init=False)
@@ -71,7 +71,7 @@ class CandidateArrays:
             poison(array)
 
     def check(self) -> Check:
-        """Check the arrays after a run, and repair damage outside of the outputs."""
+        """Check the arrays after a run, and repair damage outside the outputs."""
         if (outside := self._written_outside()) is not None:
             return Check(outside)
         error = 0.0
@@ -123,7 +123,7 @@ def run_trial(
 ) -> Result:
     """Check and time one candidate. `best` is the best cost so far, in seconds per call.
 
-    `guard(seconds)` wraps every stretch of calls and may cut it off, by killing the process if it must.
+    `guard(seconds)` wraps every series of calls and may cut it off, even by killing the process.
     """
     watch = _Watch()
     stage.poison()
@@ -145,7 +145,7 @@ def run_trial(
     with guard(max(policy.timeout - first, 0.1)):
         per_call = _probe(kernel, stage)
         if policy.far_behind(per_call, best):
-            # One interruption must not rule a good candidate out.
+            # One interruption must not rule out a good candidate.
             per_call = min(per_call, _probe(kernel, stage))
         partial = policy.far_behind(per_call, best)
         costs = (per_call,) if partial else _repeat(kernel, stage, policy, per_call, best)
@@ -166,9 +166,9 @@ def run_interleaved(
     *,
     guard: Guard = contextlib.nullcontext,
 ) -> list[Result]:
-    """Time kernels that were right before in turns, A B C A B C ..., so that a slow minute hits all alike.
+    """Time kernels that passed before in turns, A B C A B C ..., so that a slow minute hits all alike.
 
-    Then check each again, on the inputs that it knows and on the fresh ones of the bench.
+    Then check each again, on the known inputs and on the fresh ones of the bench.
     """
     began = time.perf_counter()
     meter = WaitMeter()
@@ -193,7 +193,7 @@ def run_interleaved(
 
 
 def _checked_again(kernel: TimedKernel, stage: CandidateArrays) -> Check:
-    """Check a kernel once more on the known inputs and once on the fresh ones: the first fault, or the larger error."""
+    """Check a kernel again on the known inputs and on the fresh ones; return the first fault, or the larger error."""
     known = stage.bench.values, "right in its first call, not in later ones"
     fresh = stage.bench.fresh, "right on the first inputs, not on others"
     error = 0.0
@@ -210,7 +210,7 @@ def _checked_again(kernel: TimedKernel, stage: CandidateArrays) -> Check:
 
 
 def _probe(kernel: TimedKernel, stage: CandidateArrays) -> float:
-    """Time a warm call in seconds, over enough calls that a millisecond passes."""
+    """Time a warm call in seconds, over enough calls to fill a millisecond."""
     seconds = _seconds(kernel, stage, 1)
     if seconds < _PROBE_SECONDS:
         number = math.ceil(_PROBE_SECONDS / max(seconds, 1e-7))
@@ -222,7 +222,7 @@ def _repeat(
     kernel: TimedKernel, stage: CandidateArrays, policy: TimingPolicy, per_call: float, best: float
 ) -> tuple[float, ...]:
     number = policy.calls(per_call)
-    # A probe of one call that was long enough is a timing like any other.
+    # A long enough probe of one call counts as a timing.
     costs = [per_call] if number == 1 and not policy.flush_cache else []
     while policy.wants_more(costs, best, spent=sum(costs) * number):
         costs.append(_timing(kernel, stage, policy, number))
@@ -237,7 +237,7 @@ def _timing(kernel: TimedKernel, stage: CandidateArrays, policy: TimingPolicy, n
 
 
 def _seconds(kernel: TimedKernel, stage: CandidateArrays, number: int) -> float:
-    """Time `number` calls together, on the core."""
+    """Time `number` calls together, without waits for the core."""
     return on_core(lambda: kernel.time_ns(stage.arrays, number)) * 1e-9
 
 

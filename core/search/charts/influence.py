@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pegbox.space import Config
 
 FEWEST = 2
-"""The least average number of trials for each value; with fewer, a value is as good as the name of its trial."""
+"""The smallest average number of trials for each value; with fewer, a value nearly identifies its trial."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Influence:
     """The influence of a `knob` with its `values` among the trials that ran.
 
     `share` is epsilon squared, the share of the variance of the logarithm of the cost that lies between the values,
-    corrected for what chance would give as many of them (Kelley, "An unbiased correlation ratio measure", 1935); None
-    where there are too few trials to say. `best` is the lowest cost of each value, in seconds, the fastest first.
+    corrected for chance (Kelley, "An unbiased correlation ratio measure", 1935); None with too few trials. `best` is
+    the lowest cost of each value, in seconds, fastest first.
     """
 
     knob: str
@@ -49,7 +49,7 @@ def influences(trials: Sequence[Trial]) -> list[Influence]:
 
 
 def _values(config: Config) -> dict[str, Hashable]:
-    """Write each knob's value, "absent" where it does not exist; for a split each factor but the outermost."""
+    """Write each knob's value, "absent" if it does not exist; for a split, each factor but the outermost."""
     found: dict[str, Hashable] = {}
     chosen = dict(config.items())
     for name in config.space.knobs:
@@ -85,13 +85,14 @@ def _epsilon_squared(values: Sequence[Hashable], costs: Sequence[float]) -> floa
 
 
 MATTERS = 0.05
-"""The least share of the variance that a knob explains to be among those that matter."""
+"""The smallest share of the variance that a knob must explain to matter."""
 
 
 def main_knobs(trials: Sequence[Trial], most: int) -> list[str]:
-    """Name at most `most` knobs that matter, the greatest influence first; a split has that of its greatest factor.
+    """Name at most `most` knobs that matter, the greatest influence first; a split has that of its most influential
+    factor.
 
-    Empty where there are too few trials to say.
+    Empty with too few trials.
     """
     shares = [(one.knob.partition("[")[0], one.share or 0.0) for one in influences(trials)]
     return list(dict.fromkeys(name for name, share in shares if share >= MATTERS))[:most]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pegbox.search.loop.outcome import TuneResult
 
 SHOWN = 6
-"""The number of values of a knob that are listed, the fastest first."""
+"""The number of listed values of a knob, fastest first."""
 
 
 def page(result: TuneResult) -> str:

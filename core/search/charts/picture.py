@@ -29,17 +29,17 @@ _CAPTIONS = {
 """The meanings of the lines of the legend, for the caption."""
 
 _SIZE = 11
-"""The points of the title's letters."""
+"""The font size of the title in points."""
 
 _LINE = 0.22
-"""The inches of a line of text."""
+"""The height of a line of text in inches."""
 
 _MOST = 3
-"""The most lines above the picture that one line of the title may take."""
+"""The largest number of lines into which a line of the title may be broken."""
 
 
 def save_plot(result: TuneResult, path: str | os.PathLike[str]) -> None:
-    """Draw one panel with the curve; at least one trial has to have run."""
+    """Draw one panel with the curve; at least one trial must have run."""
     title = f"{subject_of(result)}, {result.counted}" + (f" with {result.tuner}" if result.trials else "")
     lines = [title] + ([str(result.task.target)] if result.task is not None else [])
     if result.emulated:
@@ -50,7 +50,7 @@ def save_plot(result: TuneResult, path: str | os.PathLike[str]) -> None:
 
 
 def draw_title(axes: Any, lines: Sequence[str]) -> list[str]:
-    """Write the lines above the axes, broken where they are wider than these, and give what is written."""
+    """Write the lines above the axes, broken if they are wider than the axes, and return the text."""
     shown = [part for line in lines for part in _broken(axes, line)]
     shrink(axes, above=_LINE * (len(shown) - 1))
     axes.set_title("\n".join(shown), loc="left", fontsize=_SIZE, pad=10)
@@ -58,12 +58,12 @@ def draw_title(axes: Any, lines: Sequence[str]) -> list[str]:
 
 
 def _broken(axes: Any, line: str) -> list[str]:
-    """Break the line into at most `_MOST` parts that are no wider than the axes; the rest is left out."""
+    """Break the line into at most `_MOST` parts that are no wider than the axes; drop the rest."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
     width = TextPath((0, 0), line, prop=FontProperties(size=_SIZE)).get_extents().width / 72
-    room = axes.get_position().width * axes.figure.get_figwidth() * 0.97  # letters are not equally wide
+    room = axes.get_position().width * axes.figure.get_figwidth() * 0.97  # a margin, since letters differ in width
     if width <= room:
         return [line]
     return textwrap.wrap(line, int(len(line) * room / width), max_lines=_MOST, placeholder=" ...")
@@ -91,7 +91,7 @@ def subject_of(result: TuneResult) -> str:
 
 
 def draw_search(axes: Any, result: TuneResult) -> None:
-    """Draw costs on a logarithmic axis, trials counted from 1, recorded ones first; failed ones at the bottom."""
+    """Draw costs on a logarithmic axis, trials counted from 1, recorded ones first; failed ones are at the bottom."""
     trials, recorded = result.all_trials, len(result.history)
     _dots(axes, result.history, 1, "recorded trial", COLOURS[6], marker="s")
     _dots(axes, result.trials, recorded + 1, "new trial" if recorded else "trial", COLOURS[0])
@@ -103,7 +103,7 @@ def draw_search(axes: Any, result: TuneResult) -> None:
         )  # fmt: skip
     best = result.best
     if best is not None and best.remeasured:
-        # From its trial to the end of its run, where it was measured.
+        # From the winner's trial to the end of its run, where it was measured again.
         end = next(end for end in accumulate(result.runs) if best.place <= end)
         axes.plot(
             [best.place, end + 0.5], [best.cost] * 2, "*-", markevery=[0], linewidth=1.2,
@@ -116,7 +116,7 @@ def draw_search(axes: Any, result: TuneResult) -> None:
 
 
 def _curves(axes: Any, result: TuneResult) -> None:
-    """Draw the best so far, anew for each run; a line where another run begins."""
+    """Draw the best so far, separately for each run, and a line at the start of each later run."""
     costs, first, label = result.all_best_costs(), 0, "best so far, as first timed"
     for run, count in enumerate(result.runs):
         if run:
@@ -125,7 +125,7 @@ def _curves(axes: Any, result: TuneResult) -> None:
         first += count
         if not curve:
             continue
-        # The last one has a length too: otherwise one trial would be a point.
+        # Extend the last step, too: otherwise a single trial would be a point.
         axes.step(
             [at for at, _ in curve] + [first + 0.5], [cost for _, cost in curve] + [curve[-1][1]],
             where="post", color=COLOURS[1], linewidth=1.8, label=label,
@@ -134,7 +134,7 @@ def _curves(axes: Any, result: TuneResult) -> None:
 
 
 def _dots(axes: Any, trials: Sequence[Trial], first: int, label: str, colour: str, *, marker: str = "o") -> None:
-    """Draw the trials that ran, the first of all of them at `first`."""
+    """Draw the trials that ran; the first of all is number `first`."""
     if ran := [(at, trial.cost) for at, trial in enumerate(trials, first) if trial.ok]:
         axes.plot(
             *zip(*ran, strict=True), marker, color=colour, alpha=0.45, markersize=4, markeredgewidth=0, label=label
@@ -147,7 +147,7 @@ def _finish(axes: Any, trials: int, unit: str, *, emulated: bool) -> None:
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(lambda value, _: format_cost(value, "s") if unit == "s" else _number(value))
     low, high = axes.get_ylim()
-    if high / low < 30:  # powers of ten alone would be one tick or two
+    if high / low < 30:  # powers of ten alone would give one or two ticks
         axes.yaxis.get_major_locator().set_params(subs=(1.0, 2.0, 3.0, 5.0, 7.0) if high / low < 8 else (1.0, 2.0, 5.0))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("trial")

@@ -1,4 +1,4 @@
-"""`load_result`: the result of a search, or of several, read from their records."""
+"""`load_result`: the result of one or several searches, read from their records."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def load_result(
     host: str | None = None,
     target: str | None = None,
 ) -> TuneResult:
-    """Read the result of the searches whose records the file holds, to be printed, drawn and written as a page.
+    """Read the result of the searches in a file of records, to print it, draw it and write it as a page.
 
-    `result.trials` are all trials in the order of the records, one run after the other where there are several, and
-    `result.runs` has the number of each; `elapsed` goes from the first to the last, pauses included. The phases of the
-    time are not recorded.
+    `result.trials` are all trials in the order of the records, one run after the other, and `result.runs` has the
+    number of trials in each; `elapsed` is the time from the first to the last, including pauses. The phases of the time
+    are not recorded.
 
     Args:
         file: records of one task (.jsonl, also packed as .gz or .xz).
-        task: their task; by default the registered template that they name, at their arguments. A template in a
-            file of your own is to be given. An `Objective` may be: without one its configurations are those of a space
-            that has the recorded values alone.
+        task: their task; by default the registered template that they name, with their arguments. Give it for a
+            template in your own file. Give the `Objective` of a function, or else the space has only the recorded
+            values.
         args, host, target: the template's arguments, the machine and the target, to choose from a file that holds
             several.
 
@@ -70,12 +70,12 @@ def load_result(
 
 
 def gain_of(winner: Record, records: Sequence[Record]) -> Gain | None:
-    """Compute the gain of the run that found the winner, on its machine; None where there is nothing to compare."""
+    """Compute the gain of the run that found the winner, on its machine; None if there is nothing to compare."""
     return Gain.of([r for r in trials_of(records) if (r.run, r.host) == (winner.run, winner.host)], winner)
 
 
 def _result(records: Sequence[Record], task: Task | Objective | None, each_config: Sequence[Config]) -> TuneResult:
-    """Make the result; `task` is None for a function of which there are only records."""
+    """Make the result; `task` is None for a function that is known only by its records."""
     configs = dict(zip(map(id, records), each_config, strict=True))
     subject = Subject(
         records[0].name,
@@ -94,7 +94,9 @@ def _result(records: Sequence[Record], task: Task | Objective | None, each_confi
     runs = by_run(trials_of(records))
     trials = [trial(number, record) for number, record in enumerate(chain.from_iterable(runs))]
     numbers: dict[object, int] = {each.config: each.number for each in trials}
-    for number, record in enumerate(chain.from_iterable(runs)):  # its own run's, where several tried the config
+    for number, record in enumerate(
+        chain.from_iterable(runs)
+    ):  # the record's own run, in case several runs tried the config
         numbers[record.run, configs[id(record)]] = number
 
     def number_of(record: Record) -> int:

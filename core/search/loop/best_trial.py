@@ -1,4 +1,4 @@
-"""`BestTrial`: the winner of a search with the comparisons that are known, and `Gain`, of the whole search."""
+"""`BestTrial`, the winner of a search with the known comparisons, and `Gain`, the gain of the whole search."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pegbox.space import Config
 
 FIRST_TRIALS = 10
-"""The number of trials whose best is the start of a search's gain."""
+"""The number of first trials that a search's gain compares with."""
 
 
 class Gain(NamedTuple):
     """The gain of a search: the best of all trials is `ratio` times as fast as the best of the `first` ones.
 
-    `others` is the number of the trials after those, `found_first` true if the winner is one of the first ones.
+    `others` is the number of later trials, and `found_first` is true if the winner is one of the first ones.
     """
 
     first: int
@@ -35,9 +35,9 @@ class Gain(NamedTuple):
 
     @classmethod
     def of(cls, trials: Sequence[Trial | Record], winner: Trial | Record | None = None) -> Gain | None:
-        """Compare with the first ten trials, or half where there are fewer; None where there is nothing to compare.
+        """Compare with the first ten trials, or half of them if there are fewer; None if there is nothing to compare.
 
-        The `winner` may be a later trial, although none was faster by its first timing: finalists are timed again.
+        The `winner` may be a later trial even if none was faster at first, since finalists are timed again.
         """
         first = min(FIRST_TRIALS, len(trials) // 2)
         began = min((trial.cost for trial in trials[:first]), default=math.inf)
@@ -59,13 +59,13 @@ class Gain(NamedTuple):
 
 @dataclass(frozen=True)
 class BestTrial:
-    """The winner: `cost` in seconds (or another `unit`), `gflops` of it, `result` as measured last, `phases` of the run
-    that found it.
+    """The winner: its `cost` in seconds (or another `unit`), its `gflops`, its latest `result`, and the `phases` of the
+    run that found it.
 
-    `remeasured` is True if the cost comes from the careful measurement at the end, not from the trial itself.
-    `subject` is the computation or function, with the unit of the cost. `baseline` has NumPy's time for the
-    same and the machine's limits, `gain` the gain of the search; None where they are not known. `recorded` trials
-    came from the records of an earlier run.
+    `remeasured` is True if the cost comes from the careful measurement at the end, not from the trial itself. `subject`
+    is the computation or function, with the unit of the cost. `baseline` has NumPy's time for the same computation and
+    the machine's limits, and `gain` is the gain of the search; None if they are unknown. `recorded` trials came from
+    the records of an earlier run.
     """
 
     config: Config
@@ -91,7 +91,7 @@ class BestTrial:
         gain: Gain | None = None,
         recorded: int = 0,
     ) -> BestTrial | None:
-        """Make the trial the winner; None where there is none that succeeded."""
+        """Make the trial the winner; None if no trial succeeded."""
         if trial is None or not isinstance(trial.result, Ok):
             return None
         found = (trial.config, trial.cost, trial.gflops, trial.result, trial.number, trial.remeasured)
@@ -99,18 +99,18 @@ class BestTrial:
 
     @property
     def place(self) -> int:
-        """The number of the trial among all trials, recorded ones first. People count from 1."""
+        """The number of the trial among all trials, recorded ones first, counted from 1 for people."""
         return self.recorded + self.number + 1
 
     @property
     def origin(self) -> str:
-        """The trial that found it, as text."""
+        """The trial that found the winner, as text."""
         where = ", from the records" if self.number < 0 else ""
         return f"trial {self.place}{where}{', measured again at the end' if self.remeasured else ''}"
 
     @property
     def speed(self) -> str:
-        """The cost, and GFLOP/s or GB/s where the work is known, as text."""
+        """The cost as text, with GFLOP/s or GB/s if the work is known."""
         return self.subject.speed(self.cost)
 
     @property
@@ -127,12 +127,12 @@ class BestTrial:
 
     @property
     def accuracy(self) -> str:
-        """The error of the winner, and the largest that its task allows, as text; empty where it is not known."""
+        """The error of the winner, and the largest that its task allows, as text; empty if it is unknown."""
         task = self.subject.task
         if self.result.error is None or task is None:
             return ""
         owner = task_of(task, self.config)
-        if not owner.accuracy:  # of integers, which are exact
+        if not owner.accuracy:  # integers are exact
             return ""
         return f"error {self.result.error:.2g} of the largest magnitude; {owner.accuracy:.2g} is allowed"
 
@@ -141,7 +141,7 @@ class BestTrial:
 
     @property
     def is_below_numpy(self) -> bool:
-        """True if NumPy is faster, by times that compare."""
+        """True if NumPy is faster, and the times are comparable."""
         known = self.baseline
         if known is None or known.is_call or not known.is_comparable(self.result.costs, self.result.run_queue_wait):
             return False
@@ -152,7 +152,7 @@ class BestTrial:
         return self.text(str(self.config))
 
     def text(self, config: str) -> str:
-        """Describe the winner with a text for its configuration."""
+        """Describe the winner, with text for its configuration."""
         lines = [f"{self.speed} ({self.origin})", *(f"  {line}" for line in self.quality), f"  config: {config}"]
         if self.phases:
             lines.append(f"  where the time went: {format_phases(self.phases)}")

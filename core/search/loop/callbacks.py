@@ -1,8 +1,8 @@
 """The protocol of callbacks of a search, and the handling of their errors.
 
-Records, progress and whatever a user wants to watch are callbacks. A callback that breaks must not cost a
-measurement: every other callback is still called. An essential one (records) then ends the run with
-everything measured kept; any other is dropped with a warning and the run goes on.
+Records, progress and a user's own observers are callbacks. A callback that breaks must not lose a measurement: every
+other callback is still called. An essential one (records) then ends the run, and all measurements are kept; any other
+is dropped with a warning, and the run continues.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from pegbox.search.loop.trial import Trial
 
 
 class StopSearch(Exception):
-    """An exception with which a callback ends the search; the result is kept as at any other end."""
+    """An exception with which a callback ends the search; the result is kept as usual."""
 
 
 class Callback:
     """A listener to a search, whose methods do nothing; override those that you need."""
 
     essential: ClassVar[bool] = False
-    """A flag: the run must end when this callback breaks, because going on would lose something."""
+    """True if the run must end when this callback breaks, because results would be lost."""
 
     def on_start(self, state: SearchState) -> None:
-        """Called when the run begins; history has been taken in."""
+        """React to the beginning of the run; the history is already loaded."""
 
     def on_activity(self, state: SearchState) -> None:
-        """Called when `state.activity` changes, such as to "compiling" or "measuring the best again"."""
+        """React to a change of `state.activity`, such as to "compiling" or "measuring the best again"."""
 
     def on_trial(self, trial: Trial, state: SearchState) -> None:
-        """Called with each result at once, before it is reported to the tuner."""
+        """React to a result at once, before it is reported to the tuner."""
 
     def on_batch(self, trials: Sequence[Trial], state: SearchState) -> None:
-        """Called when a batch that the tuner proposed has been measured and reported to it."""
+        """React when a batch of the tuner has been measured and reported to it."""
 
     def on_remeasured(self, trial: Trial, state: SearchState) -> None:
-        """Called when one of the best was measured again at the end, with more care (`trial.remeasured` is True)."""
+        """React to the careful measurement of one of the best at the end (`trial.remeasured` is True)."""
 
     def on_end(self, result: TuneResult) -> None:
-        """Called when the run is over, for whatever reason."""
+        """React to the end of the run, for any reason."""
 
 
 CallbackLike: TypeAlias = Callback | Callable[[Trial], object]
-"""A callback, or simply a function that is called with each trial."""
+"""A callback, or simply a function of each trial."""
 
 
 class FunctionCallback(Callback):
@@ -66,7 +66,7 @@ class FunctionCallback(Callback):
 
 
 def check_callbacks(callbacks: object) -> list[CallbackLike]:
-    """List the callbacks. Raises `ArgumentError` for something else, and for members that cannot be called."""
+    """List the callbacks. Raises `ArgumentError` if this is not a list, or a member is not callable."""
     wanted = "a list of callbacks: functions of a trial, or objects of classes that derive from pegbox.search.Callback"
     listed = check_list("callbacks", callbacks, wanted)
     return [each if isinstance(each, Callback) else check_callable("callbacks", each, wanted) for each in listed]
@@ -87,7 +87,7 @@ class CallbackList:
 
     @property
     def essential(self) -> bool:
-        """True if any of them is essential: then trials are recorded."""
+        """True if any of them is essential, which means that trials are recorded."""
         return any(callback.essential for callback in self._callbacks)
 
     def call(self, event: str, *args: object) -> None:
@@ -105,12 +105,12 @@ class CallbackList:
                 name = repr(callback) if isinstance(callback, FunctionCallback) else kind
                 message = f"callback {name} raised {explained(error, f'in {event}')}"
                 if callback.essential:
-                    own = isinstance(error, RecordError)  # it names the file, which says more
+                    own = isinstance(error, RecordError)  # it names the file, which is more useful than the callback
                     essential = essential or (str(error) if own else message, error)
                 else:
                     dropped.append(message)
         try:
-            for message in dropped:  # when all were called: warnings may be errors
+            for message in dropped:  # only after all were called, since warnings may raise
                 warnings.warn(f"{message}; the search goes on without it", RuntimeWarning, stacklevel=users_level())
         finally:
             if essential:

@@ -16,15 +16,15 @@ from pegbox.task.speed_text import format_speed
 
 
 def progress(stream: TextIO | None = None) -> Callback:
-    """Choose the progress display that suits `stream` (standard error by default); without a stream, none."""
+    """Choose the progress display that suits `stream` (standard error by default); None without a stream."""
     stream = text_stream(stream)
-    if stream is None:  # a program that began with its standard error closed
+    if stream is None:  # the program was started with standard error closed
         return Callback()
     return LiveProgress(stream) if stream.isatty() else LineProgress(stream)
 
 
 def text_stream(stream: object) -> Any:
-    """Return a stream of text, by default standard error, which may be None."""
+    """Return the text stream, by default standard error, which may be None."""
     if stream is None:
         return sys.stderr
     if callable(getattr(stream, "isatty", None)) and callable(getattr(stream, "write", None)):
@@ -33,7 +33,7 @@ def text_stream(stream: object) -> Any:
 
 
 def status_line(state: SearchState) -> str:
-    """Write trials, the best so far, trials a second and failures on one line."""
+    """Write trials, the best so far, trials per second and failures on one line."""
     limits = state.limits
     planned = f"/{limits.trials}" if limits.trials is not None else ""
     best, about = "best: none yet", state.subject
@@ -66,7 +66,7 @@ def format_duration(seconds: float) -> str:
 
 
 def _seconds_left(state: SearchState) -> float | None:
-    """Estimate the time until the first limit, from the trials so far; None where that is not possible."""
+    """Estimate the time until the first limit, from the trials so far; None if that is impossible."""
     limits, done, elapsed = state.limits, len(state.trials), state.elapsed
     left: list[float] = []
     if limits.trials is not None and done and elapsed > 0:
@@ -78,7 +78,7 @@ def _seconds_left(state: SearchState) -> float | None:
 
 
 class LineProgress(Callback):
-    """A display of one plain line after each batch, and one for each new activity; made for logs."""
+    """A display for logs: one plain line after each batch, and one for each new activity."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = text_stream(stream)
@@ -105,7 +105,7 @@ class LiveProgress(Callback):
         self._state: SearchState | None = None
 
     def on_start(self, state: SearchState) -> None:
-        # rich takes long to import, and only a terminal needs it.
+        # rich is slow to import, and only a terminal needs it.
         from rich.console import Console
         from rich.live import Live
 
@@ -115,7 +115,7 @@ class LiveProgress(Callback):
         self._live.start()
 
     def on_trial(self, trial: Trial, state: SearchState) -> None:
-        # Live redraws by itself eight times a second; a trial needs no redraw of its own.
+        # Live redraws by itself eight times a second, so that a trial need not redraw.
         self._state = state
 
     def on_end(self, result: TuneResult) -> None:

@@ -1,8 +1,8 @@
-"""Finalists: the best few are measured again at the end, because the fastest single measurement is partly luck.
+"""Finalists: the best few, measured again at the end because the fastest single measurement is partly luck.
 
 The minimum of many noisy measurements is biased low (the winner's curse); MetaSchedule's winners came out 5-12% slower
-when measured again. The finalists are measured side by side by the measurer, interleaved, and only those numbers count.
-When all of them disappoint, those that they had beaten get their chance: another round, and a third.
+when measured again. The measurer interleaves the finalists, and only these measurements count. If all of them
+disappoint, the trials that they had beaten get a chance in a second and a third round.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def pick_finalists(
 ) -> list[Trial]:
     """Pick the fastest `limit` trials that noise alone may have kept from being the best, the fastest first.
 
-    Without any measured already, a trial has to come within `NOISE_MARGIN` of the best, be it with its fastest repeat
-    only; with some, it has to have been faster than the best of them is now. A trial dropped after its first run is not
-    a finalist.
+    If none are measured yet, a trial must come within `NOISE_MARGIN` of the best, at least with its fastest repeat;
+    otherwise it must have been faster than the best of the measured finalists is now. A trial dropped after its first
+    run is not a finalist.
 
     Args:
         known: finalists measured already.
-        always: configurations whose trials are finalists besides the others, however slow they are.
+        always: configurations whose trials are also finalists, however slow they are.
     """
     done = {trial.config for trial in known}
     full = [t for t in trials if isinstance(t.result, Ok) and not t.result.partial and t.config not in done]
@@ -49,5 +49,5 @@ def pick_finalists(
 
 
 def winner_of(finalists: Sequence[Trial]) -> Trial | None:
-    """Find the fastest of the finalists measured again; None if none of them ran."""
+    """Find the fastest remeasured finalist; None if none of them ran."""
     return min((trial for trial in finalists if trial.ok), key=lambda trial: trial.cost, default=None)

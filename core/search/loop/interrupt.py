@@ -1,5 +1,4 @@
-"""Ctrl-C: held back while a result is written to the records, and counted: the first ends a search, the second a loop
-of searches."""
+"""Ctrl-C: held back while a record is written; the first one ends a search, a second one ends a loop of searches."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 TWICE_SECONDS = 5.0
-"""The longest time between two Ctrl-C that break a loop of searches."""
+"""The longest time in seconds between two Ctrl-C that end a loop of searches."""
 
 _absorbed = -math.inf
 
@@ -21,8 +20,8 @@ _absorbed = -math.inf
 def defer_interrupt() -> Iterator[None]:
     """Hold Ctrl-C back until the block is done; then `KeyboardInterrupt` is raised as usual.
 
-    Only the main thread receives signals, and a handler other than Python's own belongs to another program: in both
-    cases nothing is changed.
+    Only the main thread receives signals, and a handler other than Python's belongs to the user's program: elsewhere,
+    and with another handler, this changes nothing.
     """
     in_main = threading.current_thread() is threading.main_thread()
     if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -43,12 +42,12 @@ def defer_interrupt() -> Iterator[None]:
 
 
 def absorb_interrupt() -> bool:
-    """Take note of a `KeyboardInterrupt` that was caught; return whether it is a second one, soon after the first.
+    """Note a caught `KeyboardInterrupt`; return whether it is a second one, soon after the first.
 
-    The user then wants to leave a loop of searches: the caller has to raise another. After the first one CPython
-    is made to forget it. One that left an `exec` of text, as dataclasses and named tuples use when a module is
-    imported, is kept in mind until the next such `exec`; at its end the process would kill itself by SIGINT, whatever
-    its exit status.
+    The user then wants to leave a loop of searches, so the caller must raise another. After the first one, CPython is
+    made to forget it. If an interrupt leaves an `exec` of text, such as dataclasses and named tuples use when a module
+    is imported, CPython remembers it until the next such `exec`, and the process would finally kill itself by SIGINT,
+    whatever its exit status.
     """
     global _absorbed
     exec("")

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class Keeper(Callback):
-    """A callback that keeps the best of a task, or of each task of a group, when the search is over, however it ended.
+    """A callback that stores the best of a task, or of each task of a group, after the search, however it ended.
 
-    Nothing is written while candidates are timed.
+    It writes nothing while candidates are timed.
     """
 
     def __init__(self, store: TuningStore, task: Tasks) -> None:
@@ -33,7 +33,7 @@ class Keeper(Callback):
         try:
             best = [self._record(trial, result) for trial in self._best(result)]
             again = [self._record(trial, result) for trial in result.finalists]
-        except RecordError:  # arguments that records cannot hold
+        except RecordError:  # records cannot hold its arguments
             return
         with defer_interrupt():
             for record in best:

@@ -1,4 +1,4 @@
-"""Calls of a measurer in a search: any failure is a `SearchFailure`, so that the loop can keep earlier results."""
+"""Calls of a measurer in a search, whose failures become `SearchFailure`, so that the loop can keep earlier results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class CheckedMeasurer:
-    """A measurer whose errors are `SearchFailure`."""
+    """A measurer whose errors become `SearchFailure`."""
 
     def __init__(self, measurer: Measurer, clock: PhaseClock) -> None:
         self._measurer = measurer
@@ -32,12 +32,12 @@ class CheckedMeasurer:
 
     @property
     def machines(self) -> int:
-        """The number of configurations that are measured at the same time."""
+        """The number of configurations measured at the same time."""
         return self._called(lambda: self._measurer.machines)
 
     @property
     def where(self) -> str:
-        """The machines that measure, in words; empty where this one does."""
+        """The machines that measure, in words; empty if it is this one."""
         return self._called(lambda: self._measurer.where)
 
     @property
@@ -47,33 +47,33 @@ class CheckedMeasurer:
 
     @property
     def uneven(self) -> str:
-        """The reason why trials and finalists may disagree, in words; empty without one."""
+        """A reason why trials and finalists may disagree, in words, or empty."""
         return self._called(lambda: self._measurer.uneven)
 
     @property
     def baseline(self) -> Callable[[float], Baseline | None] | None:
-        """The measurement of the baselines. Its errors do not end a search."""
+        """The method that measures baselines. Its errors do not end a search."""
         return self._measurer.baseline if self._called(lambda: self._measurer.compares) else None
 
     def wait_until_quiet(self) -> bool:
-        """Wait for a moment without other programs; False if that means nothing, as in a simulation."""
+        """Wait for a moment without other programs; False if that is pointless, as in a simulation."""
         return self._called(self._measurer.wait_until_quiet, "in wait_until_quiet()")
 
     def beside(self) -> AbstractContextManager[None] | None:
-        """Return the context for work during measurements; None if no work may be done."""
+        """Return the context for work during measurements; None if no work is allowed."""
         given = self._called(self._measurer.beside, "in beside()")
         return None if given is None else self._inside(given, "in beside()")
 
     @contextlib.contextmanager
     def results(self, batch: Sequence[Config]) -> Iterator[Iterator[tuple[Config, Result]]]:
-        """Give the results of a batch, each as soon as it is there. The time spent waiting counts as measuring."""
+        """Yield the results of a batch, each as soon as it is available. The time spent waiting counts as measuring."""
         with self._clock.phase("measure"):
             stream = self._called(lambda: iter(self._measurer.measure(batch)))
         with self._inside(self._closing(stream), "at the end of measure()"):
             yield self._each(stream)
 
     def remeasure(self, configs: Sequence[Config]) -> Sequence[Result]:
-        """Measure a few again."""
+        """Measure a few configurations again."""
         when = "measuring the best again"
         results = self._called(lambda: [validated(result) for result in self._measurer.remeasure(configs)], when)
         given, wanted = len(results), len(configs)
@@ -95,7 +95,7 @@ class CheckedMeasurer:
 
     @contextlib.contextmanager
     def _closing(self, stream: object) -> Iterator[None]:
-        """Close a generator after the body, which stops its workers; a plain iterator has nothing to close."""
+        """Close a generator after the body, which stops its workers; leave a plain iterator alone."""
         try:
             yield
         finally:
@@ -104,7 +104,7 @@ class CheckedMeasurer:
 
     @contextlib.contextmanager
     def _inside(self, manager: AbstractContextManager[object], when: str) -> Iterator[None]:
-        """Enter a context manager of the measurer's; an error of the body has precedence over one of leaving it."""
+        """Enter a context manager of the measurer; an error of the body takes precedence over one raised on leaving."""
         self._called(lambda: manager.__enter__(), when)
         try:
             yield
@@ -117,7 +117,7 @@ class CheckedMeasurer:
     def _called(self, call: Callable[[], _T], when: str = "") -> _T:
         try:
             return call()
-        except MeasureError as error:  # it says itself what is wrong and where
+        except MeasureError as error:  # its message already explains the fault and its place
             raise SearchFailure(str(error)) from error
         except Exception as error:
             raise SearchFailure(f"the measurer raised {explained(error, when)}") from error

@@ -13,14 +13,15 @@ from pegbox.search.loop.trial import Trial
 
 
 class NoiseWatch(Callback):
-    """A callback that warns once (`RuntimeWarning`), during the search, when its timings are partly noise.
+    """A callback that warns once (`RuntimeWarning`), during the search, if its timings are partly noise.
 
-    They are if threads of kernels waited for cores for a fifth of the time, which only Linux counts, or if timings
-    differ `remarks.MANY` times in a quarter of the configurations, and in three. A few such configurations in a long
-    search are interruptions, which the search gets over. `TuneResult.notes` describes the noise afterwards.
+    They are noise if threads of kernels waited for cores for a fifth of the time, which only Linux counts, or if the
+    timings of a quarter of the configurations, and at least three, differ by a factor of `remarks.MANY`. A few such
+    configurations in a long search are interruptions, which do no harm. `TuneResult.notes` describes the noise
+    afterwards.
 
     Args:
-        threads: of each kernel, for the remedy.
+        threads: the number of threads of each kernel, for the remedy.
     """
 
     def __init__(self, threads: int = 1) -> None:

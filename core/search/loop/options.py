@@ -1,4 +1,4 @@
-"""`SearchOptions`: the limits and habits of a search; `PriorTrials`: the trials that it starts from."""
+"""`SearchOptions`, the limits and settings of a search, and `PriorTrials`, the trials that it starts from."""
 
 from __future__ import annotations
 
@@ -21,26 +21,25 @@ _CONFIGS = "configurations of the task's space, such as [task.space.get(0)]"
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """The limits and habits of a search.
+    """The limits and settings of a search.
 
     Attributes:
-        trials: new measurements at most; None where only the budget limits.
-        budget_seconds: seconds of the search at most.
+        trials: the largest number of new measurements; None if only the budget limits them.
+        budget_seconds: the longest time of the search.
         early_stopping: a number of trials without improvement after which the search ends.
-        batch_size: the number of configurations that the tuner is asked for at a time; None for the tuner's own
-            `batch_size`, else 16, or as many as the measurer measures at once (`machines`) where these are more.
-        finalists: the number of the fastest within noise that are measured again at the end, for the winner to be
-            picked from them; 0 leaves that out.
+        batch_size: the number of configurations to ask the tuner for at a time; None means the tuner's own
+            `batch_size`, else 16, or the number that the measurer measures at once (`machines`) if that is larger.
+        finalists: the number of the fastest within noise to measure again at the end, which decides the winner; 0 skips
+            that.
         callbacks: functions of a trial, or `Callback` objects.
-        progress: whether `tune` shows its progress.
-        baseline: whether the measurer is asked at the end for the costs to compare with, if it knows any.
+        progress: show the progress of `tune`.
+        baseline: ask the measurer at the end for costs to compare with, if it has any.
         name: the tuner's name in messages; None for that of its class.
-        store: where the best of a task is kept; None for nowhere.
-        first: configurations that are proposed before those of the tuner, and measured again at the end with the
-            fastest.
+        store: the store that keeps the best of a task; None keeps nothing.
+        first: configurations to propose before those of the tuner, and to measure again at the end with the fastest.
 
     Raises:
-        ArgumentError: an option outside its domain, or no limit.
+        ArgumentError: an option is outside its domain, or there is no limit.
     """
 
     trials: int | None = None
@@ -82,16 +81,16 @@ class SearchOptions:
         store: TuningStore | None = None,
         first: Sequence[Config] = (),
     ) -> SearchOptions:
-        """Check the arguments of `tune`, which asks for a baseline, and at least one trial."""
+        """Make the options of `tune`, which asks for a baseline, and needs at least one trial."""
         if trials is not None:
-            check_int("trials", trials)  # none at all would read as if nothing valid had been found
+            check_int("trials", trials)  # without a trial, the result would look as if nothing valid had been found
         seconds = None if budget is None else check_seconds("budget", budget)
         listed = check_callbacks(callbacks)
         limits = (trials, seconds, early_stopping, batch_size)
         return cls(*limits, finalists, listed, progress, baseline=True, store=store, first=first)
 
     def then(self, configs: Sequence[Config]) -> SearchOptions:
-        """Return options with which these configurations come behind the `first` ones."""
+        """Return options that propose these configurations after the `first` ones."""
         return replace(self, first=[*self.first, *configs])
 
     @property
@@ -101,7 +100,7 @@ class SearchOptions:
 
 
 def check_history(name: str, given: object) -> list[tuple[Config, Result]]:
-    """Return the results of configurations as a list of pairs; raise `ArgumentError` for anything else."""
+    """Return the configurations with their results as a list of pairs; raise `ArgumentError` for anything else."""
     wanted = "pairs of a configuration and its result, as (trial.config, trial.result)"
     pairs = check_list(name, given, wanted, of=tuple)
     for pair in pairs:
@@ -118,10 +117,10 @@ class PriorTrials:
 
     Attributes:
         results: the latest result of each configuration, which is reported to the tuner first.
-        trials: the results of the trials themselves, where `results` has remeasurements: they compare with those of
-            new trials.
+        trials: the results of the trials themselves, where `results` has remeasurements, since only they are comparable
+            with new trials.
         baseline: the costs to compare with, for a search that measures none.
-        earlier: the number of other configurations that the tuner knows, from earlier rounds.
+        earlier: the number of other configurations that the tuner knows from earlier rounds.
     """
 
     results: Sequence[tuple[Config, Result]] = ()

@@ -33,33 +33,33 @@ if TYPE_CHECKING:
 StopReason: TypeAlias = Literal[
     "trials", "budget", "early stopping", "exhausted", "interrupted", "stopped by a callback", "error", "recorded"
 ]
-"""The reason for the end of a search; "recorded" in a result that was read from records, which have none."""
+"""The reason for the end of a search; "recorded" for a result read from records, which do not tell."""
 
 _LIMITS: tuple[StopReason, ...] = ("trials", "budget", "early stopping")
 
 MANY_KNOBS, SHOWN_KNOBS = 12, 6
-"""The number of knobs from which on a result lists only some, and the number that it lists; the page lists all."""
+"""A result with more knobs than the first number lists only as many as the second; the page lists all."""
 
 
 @dataclass(frozen=True)
 class TuneResult:
-    """Everything that a run measured. `print` shows a summary, `plot` and `to_html` draw it.
+    """All measurements of a run. `print` shows a summary, `plot` and `to_html` draw it.
 
-    `best` (a `BestTrial`) is None when nothing valid was found: `best.config` is what `pegbox.build` takes, `best.cost`
-    its seconds, `best.baseline` what NumPy takes for the same and what the machine could. `trials` are all trials in
-    their order, each with `config`, `cost` and `result`; `history` are those that a resumed run had from its records,
-    which come before. `subject` is the computation or function: its name, task, and work.
+    `best` (a `BestTrial`) is None if nothing valid was found: `best.config` is the configuration for `pegbox.build`,
+    `best.cost` its seconds, `best.baseline` NumPy's time for the same computation and the machine's limits. `trials`
+    are all trials in order, each with `config`, `cost` and `result`; `history` are the trials that a resumed run read
+    from its records, which precede them. `subject` is the computation or function: its name, task, and work.
 
     `elapsed` and `phases` are wall-clock seconds of the run, and the phases add up to nearly all of it. `finalists` are
-    the careful measurements that `best` was picked from; `model` says how good the tuner's model was on trials that it
-    had not seen. Where `simulated`, all seconds are those of the virtual clock: those of the trials when they were
-    recorded, and those of the tuner now. `dropped` counts proposals that were not measured, by reason: repetitions, and
-    more than was asked for. `uneven` is `Measurer.uneven`. `recorded_runs` are the numbers of `trials` of each run,
-    where they were read from the records of several. `untold` are the trials that were not reported to the tuner, as a
-    limit or an error cut their batch short.
+    the careful measurements that `best` was picked from; `model` reports the quality of the tuner's model on unseen
+    trials. If `simulated`, all seconds are those of the virtual clock: the recorded seconds of the trials, and the
+    present ones of the tuner. `dropped` counts proposals that were not measured, by reason: repeated, or more than
+    requested. `uneven` is `Measurer.uneven`. `recorded_runs` are the numbers of `trials` of each run, if they were read
+    from the records of several. `untold` are the trials that were not reported to the tuner because a limit or an error
+    cut their batch short.
     """
 
-    best: BestTrial | Any  # None where nothing ran; `Any` spares `result.best.config` a check that most never need
+    best: BestTrial | Any  # None if nothing ran; `Any` lets users write `result.best.config` without a check
     trials: Sequence[Trial]
     elapsed: float
     phases: Mapping[str, float]
@@ -77,7 +77,7 @@ class TuneResult:
 
     @property
     def task(self) -> Task | None:
-        """The task that was tuned, for a group the winner's; None for a function, and where only a space is known."""
+        """The tuned task, for a group the winner's; None for a function, or if only a space is known."""
         task = self.subject.task
         if not isinstance(task, TaskGroup):
             return task
@@ -85,7 +85,7 @@ class TuneResult:
 
     @property
     def implementation(self) -> str:
-        """The name of the implementation that won, where a group was searched; empty otherwise."""
+        """The name of the implementation that won the search of a group; empty otherwise."""
         group = self.subject.task
         return group.implementation_of(self.best.config) if isinstance(group, TaskGroup) and self.best else ""
 
@@ -96,17 +96,17 @@ class TuneResult:
 
     @property
     def runs(self) -> Sequence[int]:
-        """The number of trials of each run: one number, except for records of several runs, which follow each other."""
+        """The number of trials of each run: one number, except for records of several runs."""
         return self.recorded_runs or (len(self.all_trials),)
 
     @property
     def all_trials(self) -> Sequence[Trial]:
-        """Recorded ones first, then those of this run."""
+        """All trials: recorded ones first, then those of this run."""
         return (*self.history, *self.trials)
 
     @property
     def by_implementation(self) -> dict[str, list[Trial]]:
-        """All trials of each implementation of a group by its name; empty where a task alone was searched."""
+        """All trials of each implementation of a group by its name; empty for a single task."""
         group = self.subject.task
         if not isinstance(group, TaskGroup):
             return {}
@@ -117,7 +117,7 @@ class TuneResult:
 
     @property
     def trials_of_winner(self) -> Sequence[Trial]:
-        """All trials of the winner's space; for a group, those of the implementation that won."""
+        """All trials in the winner's space; for a group, those of the implementation that won."""
         return self.by_implementation.get(self.implementation, self.all_trials)
 
     if not TYPE_CHECKING:  # type checkers know the attributes
@@ -129,17 +129,17 @@ class TuneResult:
 
     @property
     def failures(self) -> dict[str, int]:
-        """The number of failed trials by kind, the most frequent first; those not recorded are not failures."""
+        """The number of failed trials by kind, most frequent first; a simulation's missing results are not failures."""
         return failure_counts(trial.result for trial in self.all_trials if not trial.not_recorded)
 
     @property
     def emulated(self) -> bool:
-        """True if the best was timed by an emulator: its seconds show nothing about a processor."""
+        """True if an emulator timed the best: its seconds show nothing about a processor."""
         return self.best is not None and self.best.result.emulated
 
     @property
     def notes(self) -> list[str]:
-        """The notes on the timings, and advice to go on where NumPy is faster. Empty for a simulation."""
+        """The notes on the timings, and advice to continue if NumPy is faster. Empty for a simulation."""
         if self.simulated or not self.goes_on:
             return self.noise
         more = f"trials={2 * len(self.all_trials)} with records and resume=True"
@@ -147,8 +147,8 @@ class TuneResult:
 
     @property
     def noise(self) -> list[str]:
-        """A note on the timings, if there is one: that other programs used the cores, or that the best took another
-        time in the search than when it was measured again. Empty for a simulation.
+        """A note on the timings, or empty: that other programs used the cores, or that the best's time in the search
+        differs from its time when it was measured again. Always empty for a simulation.
         """
         if self.simulated or self.unit != "s":
             return []
@@ -156,7 +156,7 @@ class TuneResult:
 
     @property
     def _threads(self) -> int:
-        """The number of threads of each kernel, as far as it is known."""
+        """The number of threads of each kernel, if it is known."""
         if self.task is not None:
             return self.task.target.num_cores
         known = None if self.best is None else self.best.baseline
@@ -180,8 +180,8 @@ class TuneResult:
     def best_costs(self) -> list[float]:
         """Compute the best cost so far after each of `trials`, in seconds; infinity until the first success.
 
-        Costs are those of the trials, of `history` too, of which the luckiest counts; `best.cost` was measured with
-        more care. Each run begins anew.
+        Costs are single measurements, including those of `history`, so that the luckiest counts; `best.cost` was
+        measured with more care. Each run starts afresh.
         """
         return self.all_best_costs()[len(self.history) :]
 
@@ -193,7 +193,7 @@ class TuneResult:
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Write a picture of the search (.png, .svg, .pdf) with matplotlib: every trial, and the best so far.
 
-        Raises `ArgumentError` without matplotlib, for a suffix that it does not know, or when nothing ran.
+        Raises `ArgumentError` without matplotlib, for an unknown suffix, or if nothing ran.
         """
         check_plot(path)
         if not any(trial.ok for trial in self.all_trials):
@@ -203,8 +203,8 @@ class TuneResult:
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write one HTML file with the curve, the knobs' influence, and the best's program before and after scheduling.
 
-        It loads nothing from anywhere. Without matplotlib, which draws the curve, it says how to get it in its place.
-        Raises `ArgumentError` where the file cannot be written.
+        The file loads nothing from elsewhere. Without matplotlib, it has advice on installing it in place of the curve.
+        Raises `ArgumentError` if the file cannot be written.
         """
         check_output(check_path("path", path), PAGE)
         write_file(path, page(self))
@@ -236,7 +236,7 @@ class TuneResult:
         return "\n".join(parts)
 
     def _config_text(self) -> str:
-        """Write the winner's configuration; of many knobs only those with most influence, where that is known."""
+        """Write the winner's configuration; of many knobs, only those with most influence, if that is known."""
         config = self.best.config
         chosen = dict(config.items())
         names = main_knobs(self.trials_of_winner, SHOWN_KNOBS) if len(chosen) > MANY_KNOBS else []
@@ -250,7 +250,7 @@ class TuneResult:
 
     @property
     def shares(self) -> str:
-        """The implementation that won, with the trials and the best of each; empty where a task alone was searched."""
+        """The implementation that won, with the trials and the best of each; empty for a single task."""
         groups = self.by_implementation
         if not groups:
             return ""
@@ -274,7 +274,7 @@ class TuneResult:
         return _trials(len(self.history), "recorded ") if self.history else _trials(len(self.trials))
 
     def spent(self, *, rate: bool = False) -> str:
-        """Describe the trials, their time, and why there are no more."""
+        """Describe the trials, their time, and the reason for the end."""
         if self.stopped_because == "recorded":
             return f"{self.counted} with {self.tuner}"
         if self.history and not self.trials and self.stopped_because in ("trials", "exhausted"):
@@ -286,11 +286,11 @@ class TuneResult:
 
     @property
     def first_failed(self) -> Trial | None:
-        """The first trial that failed; None where none did."""
+        """The first trial that failed; None if none did."""
         return next((trial for trial in self.all_trials if not trial.ok and not trial.not_recorded), None)
 
     def first_failure(self) -> str:
-        """Write the first reason, or its first line where there is a winner; then its configuration."""
+        """Write the first failure's reason, or its first line if there is a winner; then its configuration."""
         trial = self.first_failed
         if trial is None or not isinstance(trial.result, Failed):
             return ""

@@ -3,11 +3,11 @@
 The mistakes of tuners, and their effects:
 
 - a configuration twice, in one answer or over several: it is measured once, and counted in `dropped`;
-- more than was asked for: the first ones count, the others are counted in `dropped`;
-- fewer than was asked for: they are measured;
-- nothing, although the space has more: the search ends, and a warning says that it did not have to;
-- nothing but known ones, several times in a row: `SearchFailure`;
-- something that is not a configuration of the space, or an exception: `SearchFailure`.
+- more than requested: the first ones count, the others are counted in `dropped`;
+- fewer than requested: they are measured;
+- nothing, although the space has more: the search ends with a warning;
+- only known ones, several times in a row: `SearchFailure`;
+- anything but a configuration of the space, or an exception: `SearchFailure`.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ SURPLUS = "more than requested"
 
 
 class SearchFailure(Exception):
-    """A failure of the tuner or the measurer. The error itself, if there is one, is the cause."""
+    """A failure of the tuner or the measurer. Its cause is the original error, if any."""
 
 
 class Proposer:
-    """A tuner that is asked for configurations that are valid and new.
+    """A tuner with checks that its proposals are valid and new.
 
     Args:
         name: the name of the tuner in messages.
-        space: the space of all configurations, or the group with all spaces; None: not checked.
-        searched: the part of it that the tuner was given, where that is less.
-        first: configurations that come before those of the tuner.
+        space: the space of all configurations, or the group with all spaces; None skips the check.
+        searched: the part of the space that the tuner got, if it is smaller.
+        first: configurations that precede those of the tuner.
         earlier: the number of configurations that the tuner knows from earlier searches.
     """
 
@@ -70,12 +70,12 @@ class Proposer:
         self._first = frozenset(first)
         self._waiting = list(dict.fromkeys(first))
         self.asks_ahead = bool(getattr(tuner, "asks_ahead", False))
-        """A flag: it may be asked while configurations are measured."""
+        """True if the tuner may be asked while configurations are measured."""
         self.dropped: Counter[str] = Counter()
-        """The number of proposals that were left out, by reason: `REPEATED`, `SURPLUS`."""
+        """The number of dropped proposals by reason: `REPEATED`, `SURPLUS`."""
 
     def ask(self, n: int) -> list[Config]:
-        """Propose at most `n` new configurations; none when the tuner proposes none."""
+        """Propose at most `n` new configurations; none if the tuner proposes none."""
         waiting = [config for config in self._waiting if config not in self._known]
         first, self._waiting = waiting[:n], waiting[n:]
         self._pending.update(first)
@@ -93,7 +93,7 @@ class Proposer:
             if fresh := self._fresh(proposed, n):
                 self._pending.update(fresh)
                 return fresh
-            # It gets the answers that are known already, and the chance to move on.
+            # Tell the tuner the known results again, so that it can move on.
             again = [config for config in dict.fromkeys(proposed) if config in self._known]
             self.tell(again, [self._known[config] for config in again])
         raise SearchFailure(
@@ -102,24 +102,24 @@ class Proposer:
         )
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        """Report results to the tuner; of a configuration that is reported again the latest counts."""
+        """Report results to the tuner; the latest one of a configuration counts."""
         self._known.update(zip(configs, results, strict=True))
         self._pending.difference_update(configs)
         with self._named("tell()"):
             self._tuner.tell(configs, results)
 
     def knows(self, config: Config) -> bool:
-        """Return whether its result was reported to the tuner."""
+        """Return whether the configuration's result was reported to the tuner."""
         return config in self._known
 
     @property
     def activity(self) -> str:
-        """The tuner's activity when it is asked, in words."""
+        """The tuner's activity while it is asked, in words."""
         with self._named("activity"):
             return str(getattr(self._tuner, "activity", CHOOSING))
 
     def wait(self) -> None:
-        """Return when nothing of the tuner goes on in the background."""
+        """Wait until the tuner does nothing in the background."""
         if (wait := getattr(self._tuner, "wait", None)) is not None:
             with self._named("wait()"):
                 wait()
@@ -149,7 +149,7 @@ class Proposer:
 
     @contextmanager
     def _named(self, method: str) -> Iterator[None]:
-        """Make errors of the body a `SearchFailure` that names the tuner and the method."""
+        """Turn errors of the body into a `SearchFailure` that names the tuner and the method."""
         try:
             yield
         except Exception as error:
@@ -160,19 +160,19 @@ class Proposer:
     def _fresh(self, proposed: Sequence[Config], n: int) -> list[Config]:
         distinct = dict.fromkeys(proposed)
         fresh = [config for config in distinct if config not in self._known and config not in self._pending]
-        own = self._first.intersection(distinct).difference(fresh)  # the tuner could not know of these
+        own = self._first.intersection(distinct).difference(fresh)  # the tuner could not know these
         self.dropped += Counter({REPEATED: len(proposed) - len(fresh) - len(own), SURPLUS: max(0, len(fresh) - n)})
         taken = fresh[:n]
-        if taken and THREADS in taken[0].space.knobs:  # the work is so little that one thread may be the fastest
+        if taken and THREADS in taken[0].space.knobs:  # for so little work, one thread may be the fastest
             place = list(taken[0].space.knobs).index(THREADS)
             taken.sort(key=lambda config: config.digits[place])
         return taken
 
 
 def first_fault(configs: Sequence[object], space: ConfigSpace | TaskGroup | None) -> tuple[int, str] | None:
-    """Find the place of the first that is not a valid configuration of the space, and the fault; None if all are.
+    """Find the place of the first invalid configuration, and its fault; None if all are valid.
 
-    In a group, each has to belong to the space of an implementation.
+    In a group, each must belong to the space of an implementation.
     """
     listed: list[Config] = []
     for place, config in enumerate(configs):
@@ -181,7 +181,7 @@ def first_fault(configs: Sequence[object], space: ConfigSpace | TaskGroup | None
         listed.append(config)
     if isinstance(space, TaskGroup):
         owners = {task.space.fingerprint: task.space for task in space.tasks.values()}
-        other = space.first.space  # says of which another one is
+        other = space.first.space  # its message names the space that the configuration belongs to
         faults = [first_fault([config], owners.get(config.space.fingerprint, other)) for config in listed]
         return next(((place, fault[1]) for place, fault in enumerate(faults) if fault is not None), None)
     if space is None or not listed:
@@ -201,17 +201,17 @@ def first_fault(configs: Sequence[object], space: ConfigSpace | TaskGroup | None
 
 
 def _has_more(space: ConfigSpace, seen: int) -> bool:
-    """Decide if the space has more than `seen` valid configurations: only then is a sample that large."""
+    """Decide if the space has more than `seen` valid configurations, by drawing a sample of that size."""
     try:
         return len(space.sample(seen + 1, np.random.default_rng(0))) > seen
-    except SpaceError:  # none at all
+    except SpaceError:  # the space has no valid configuration
         return False
 
 
 def _shown(config: Config) -> str:
     try:
         return str(config)
-    except Exception:  # digits outside the knobs, which no space would have made
+    except Exception:  # digits outside the knobs, which a space never makes
         return f"digits {config.digits}"
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 Resume: TypeAlias = bool | Literal["edited"]
-"""A flag: a run goes on from its records; "edited": also from those of other code of the template."""
+"""True to continue a run from its records; "edited" to use those of other code of the template, too."""
 
 _REMEDY = (
     "start a new search in another file, or in this one without resuming; or take them over with resume='edited' "
@@ -36,7 +36,7 @@ _REMEDY = (
 
 
 class Recorder(Callback):
-    """A callback that appends every trial to the journal before anything else sees it."""
+    """A callback that appends every trial to the journal before other callbacks see it."""
 
     essential = True
 
@@ -48,13 +48,13 @@ class Recorder(Callback):
         self.run = run or new_run()
 
     def check_host(self, host: str) -> None:
-        """Check that the file's records of the task come from machines of the kind that measures now.
+        """Check that the file's records of the task come from the kind of machine that measures now.
 
         Args:
-            host: the kind of a cluster's machines; empty where this machine measures.
+            host: the kind of a cluster's machines; empty if this machine measures.
 
         Raises:
-            RecordError: they come from others, or the file is damaged.
+            RecordError: the records come from other machines, or the file is damaged.
         """
         path = self.journal.path
         if path.exists():
@@ -81,7 +81,7 @@ class Recorder(Callback):
 class Recording:
     """The records of one run: its `history`, from the records `held`, and the callbacks that write its trials.
 
-    The history has the latest result of each configuration, `trials` the results of the trials themselves.
+    The history has the latest result of each configuration, and `trials` has the results of the trials themselves.
     """
 
     history: Sequence[tuple[Config, Result]] = ()
@@ -90,20 +90,20 @@ class Recording:
     callbacks: Sequence[Recorder] = ()
 
     def baseline(self, host: str) -> Baseline | None:
-        """Find the baseline of the best on this host, or on this machine where `host` is empty."""
+        """Find the baseline of the best on this host, or on this machine if `host` is empty."""
         return latest_baseline(self.held, host or describe_host())
 
     @property
     def best_cost(self) -> float:
-        """Seconds, infinity where nothing ran."""
+        """The best seconds, infinity if nothing ran."""
         return min((result.cost for _, result in self.history), default=math.inf)
 
     def trials_left(self, trials: int | None) -> int | None:
-        """Count how many of `trials` are left, given that those in the history count."""
+        """Compute the number of `trials` left after those in the history."""
         return trials if trials is None or not self.history else max(trials - len(self.history), 0)
 
     def finished(self, trials: int | None) -> str:
-        """Write the message for a history that leaves nothing to measure; empty otherwise."""
+        """Write the message if the history leaves nothing to measure; empty otherwise."""
         if not trials or self.trials_left(trials):
             return ""
         held = len(self.history)
@@ -114,12 +114,12 @@ class Recording:
 def open_recording(
     records: str | os.PathLike[str] | Journal | None, task: Any, *, resume: Resume, tuner: str, seed: int
 ) -> Recording:
-    """Open the recording of a run of `task` in the file; with `resume`, its history are the task's records there.
+    """Open the recording of a run of `task` in the file; with `resume`, the task's records in it are the history.
 
     Raises:
-        ArgumentError: `resume` without `records`, or another word than "edited".
-        RecordError: the file is damaged or cannot be written, or its records of this task are of another space or
-            target, or all of other code of the template and not asked for.
+        ArgumentError: `resume` without `records`, or a word other than "edited".
+        RecordError: the file is damaged or cannot be written, or its records of this task are from another space or
+            target, or all are of other code of the template without `resume="edited"`.
     """
     if not isinstance(resume, bool) and (not isinstance(resume, str) or resume != "edited"):
         raise ArgumentError(f"resume={value_text(resume)} is not valid; choose from False, True and 'edited'")

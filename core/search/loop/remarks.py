@@ -1,4 +1,4 @@
-"""Remarks on the timings of a result: effects of other programs, and contradictions to the search."""
+"""Remarks on the timings of a result: effects of other programs, and contradictions with the search."""
 
 from __future__ import annotations
 
@@ -20,25 +20,28 @@ if TYPE_CHECKING:
 _Measured = TypeVar("_Measured", "Trial", "Record")
 
 MANY = 2.0
-"""The least ratio of slow to fast timings of a configuration (`timing.spread` of measure) on a machine that is not at
-rest. A neighbour on the core, or on its other thread, makes it 2 to 3. Where nothing else
-runs, one configuration in a hundred differs so much."""
+"""The smallest ratio of slow to fast timings of a configuration (`timing.spread` of measure) that shows other work.
+
+A neighbour on the core, or on its other thread, makes it 2 to 3. On an idle machine, one configuration in a hundred
+differs so much.
+"""
 
 MOVED = 1.25
-"""The least ratio of the times of the best, in the search and measured again, that is worth a remark."""
+"""The smallest ratio of the best's times, in the search and measured again, that is worth a remark."""
 
 _FEWEST = 3
 _SHARE = 0.25
-_ENOUGH = 8  # trials that say how long threads wait for cores
-# The load of cores is counted in steps of 10 ms, a trial lasts 20: their mean is less certain than that of finalists.
+_ENOUGH = 8  # the smallest number of trials that measured how long threads wait for cores
+# The load of cores is counted in steps of 10 ms and a trial lasts 20 ms, so that their mean is less certain than that
+# of finalists.
 _MOST_WAIT_OF_TRIALS = 2 * MOST_RUN_QUEUE_WAIT
 
 
 class SearchNoise:
-    """The effects of other programs on the trials of a search, trial by trial.
+    """The effects of other programs on the trials of a search, counted trial by trial.
 
     Args:
-        threads: of the target, for kernels whose number of threads is not known.
+        threads: the target's number of threads, for kernels whose number is unknown.
     """
 
     def __init__(self, threads: int = 1, trials: Iterable[Trial] = ()) -> None:
@@ -50,7 +53,7 @@ class SearchNoise:
             self.add(trial)
 
     def add(self, trial: Trial) -> None:
-        """Take in a trial. The times of an emulator are noise to begin with."""
+        """Add a trial. The times of an emulator are ignored, as they are noise anyway."""
         if trial.result.emulated:
             return
         if isinstance(trial.result, Ok):
@@ -63,16 +66,16 @@ class SearchNoise:
 
     @property
     def threads(self) -> int:
-        """The most threads of a kernel."""
+        """The largest number of threads of a kernel."""
         return self._most or self._of_target
 
     @property
     def run_queue_wait(self) -> float:
-        """The share of the time in which threads waited for cores; 0 before there are enough trials to say so."""
+        """The share of the time in which threads waited for cores; 0 until there are enough trials."""
         return statistics.fmean(self._shares) if len(self._shares) >= _ENOUGH else 0.0
 
     def describe(self) -> str:
-        """Describe the noise; empty where there is none.
+        """Describe the noise; empty if there is none.
 
         A few disturbed trials in a long search are interruptions.
         """
@@ -84,12 +87,12 @@ class SearchNoise:
 
 
 def _are_many(noisy: int, timed: int) -> bool:
-    """Decide if that many of the timed configurations are more than a few interruptions."""
+    """Decide if so many of the timed configurations are more than a few interruptions."""
     return noisy >= max(_FEWEST, _SHARE * timed)
 
 
 def waiting(share: float, threads: int) -> str:
-    """Say that threads waited for cores for this share of the time in which kernels were timed."""
+    """Remark that threads waited for cores for this share of the time in which kernels were timed."""
     found = "other programs used this machine's cores: "
     if threads == 1:
         return (
@@ -103,7 +106,7 @@ def waiting(share: float, threads: int) -> str:
 
 
 def _unsteady(again: Sequence[Trial]) -> str:
-    """Say that the timings of half of the finalists differ by `UNSTEADY` times; empty where they do not."""
+    """Remark that the timings of half of the finalists differ by a factor of `UNSTEADY`; empty if they do not."""
     unsteady = [trial for trial in again if spread(_costs(trial)) > UNSTEADY]
     if not unsteady or 2 * len(unsteady) < len(again):
         return ""
@@ -111,7 +114,7 @@ def _unsteady(again: Sequence[Trial]) -> str:
 
 
 def slowed_threads(trials: Iterable[_Measured], *, above: int = 1) -> _Measured | None:
-    """Find the fastest trial with threads `above` this number, if other programs slowed such trials down; else None."""
+    """Find the fastest trial with more threads than `above`, if other programs slowed such trials down; else None."""
     more = [trial for trial in trials if threads_of(trial) > above and not trial.result.emulated]
     timed = [spread(_costs(trial)) for trial in more if len(_costs(trial)) >= 2]
     if _run_queue_wait(more) < _MOST_WAIT_OF_TRIALS and not _are_many(sum(each > MANY for each in timed), len(timed)):
@@ -122,7 +125,7 @@ def slowed_threads(trials: Iterable[_Measured], *, above: int = 1) -> _Measured 
 def lost_threads(
     trials: Iterable[_Measured], finalists: Iterable[_Measured], best: _Measured | BestTrial | None
 ) -> str:
-    """Say how many threads the best has, if other programs slowed candidates with more down; else the text is empty."""
+    """Name the best's number of threads, if other programs slowed down candidates with more; else return empty text."""
     known = 0 if best is None else threads_of(best)
     slowed = slowed_threads(trials, above=known) if known else None
     if slowed is None:
@@ -138,9 +141,9 @@ def lost_threads(
 
 
 def contradiction(trials: Sequence[Trial], best: BestTrial | None, *, reason: str = "") -> str:
-    """Say that the best of the search, which the progress line showed, took `MOVED` times another time afterwards.
+    """Remark that the time of the search's best, which the progress line showed, later changed by a factor of `MOVED`.
 
-    A known `reason` takes the place of the likely ones.
+    A known `reason` replaces the likely ones.
     """
     shown = min((trial.cost for trial in trials), default=math.inf)
     if best is None or not best.remeasured or shown == math.inf or _ratio(shown, best.cost) < MOVED:
@@ -159,10 +162,10 @@ def contradiction(trials: Sequence[Trial], best: BestTrial | None, *, reason: st
 def remarks(
     trials: Sequence[Trial], finalists: Sequence[Trial], best: BestTrial | None, threads: int, *, uneven: str = ""
 ) -> list[str]:
-    """Remark on the timings of a search, in one line at most: the effect of other programs is one fact.
+    """Remark on the timings of a search in at most one line, because all are effects of other programs.
 
     Args:
-        uneven: the reason why the measurer's two kinds of measurements may disagree; see `Measurer.uneven`.
+        uneven: a reason why the measurer's two kinds of measurements may disagree; see `Measurer.uneven`.
     """
     if best is not None and best.result.emulated:
         return [f"an emulator ({best.result.host}) measured the times: they do not show the speed of a processor"]
@@ -182,7 +185,7 @@ def remarks(
 
 
 def _unsteady_numpy(best: BestTrial | None) -> str:
-    """Say that NumPy's timings differ, where the result is compared with them."""
+    """Remark that NumPy's timings differ, if the result is compared with them."""
     known = None if best is None else best.baseline
     if known is None or known.numpy is None or known.is_call or known.is_comparable():
         return ""
@@ -190,7 +193,7 @@ def _unsteady_numpy(best: BestTrial | None) -> str:
 
 
 def threads_of(trial: Trial | Record | BestTrial) -> int:
-    """Return the number of threads; 0 where it is not known."""
+    """Return the number of threads; 0 if it is unknown."""
     return trial.result.threads if isinstance(trial.result, Ok) else 0
 
 
@@ -205,7 +208,7 @@ def _run_queue_wait(trials: Sequence[Trial | Record]) -> float:
 
 
 def _differ(noisy: Sequence[Trial], share: str, factor: float) -> str:
-    """Say that the timings of so many configurations differ, with those that differ most."""
+    """Remark that the timings of so many configurations differ, and show the largest difference."""
     worst = max(noisy, key=lambda trial: spread(_costs(trial)))
     costs = _costs(worst)
     return (

@@ -22,7 +22,7 @@ from pegbox.search.subject import Subject
 @dataclass(frozen=True)
 class Limits:
     """The conditions to stop: after `trials` new measurements, `budget_seconds`, or `early_stopping` trials in a row
-    without a better one. None leaves a limit out; with all left out only an exhausted space or Ctrl-C ends the run.
+    without a better one. None means no limit; without any, only an exhausted space or Ctrl-C ends the run.
     """
 
     trials: int | None = None
@@ -54,9 +54,9 @@ class Limits:
 class SearchState:
     """The state of a run. Callbacks read it; only the loop writes it.
 
-    `best` is the fastest trial so far, history included; `failures` counts failed trials by kind; `not_recorded`
-    those that a simulation has no answer for; `model` is the tuner's report on its model; `baseline` the baselines of
-    the costs, once they are measured; `activity` the present activity, in words.
+    `best` is the fastest trial so far, including history; `failures` counts failed trials by kind; `not_recorded`
+    counts those without a recorded result in a simulation; `model` is the tuner's report on its model; `baseline` has
+    the baselines, once they are measured; `activity` is the present activity, in words.
     """
 
     tuner: str
@@ -84,12 +84,12 @@ class SearchState:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the run began."""
+        """The seconds since the run began."""
         return self.clock() - self.started
 
     @property
     def simulated(self) -> bool:
-        """True if time is that of records, not of this machine."""
+        """True if time comes from records, not from this machine."""
         return isinstance(self.clock, VirtualClock)
 
     @property
@@ -98,12 +98,12 @@ class SearchState:
         return len(self.trials) / elapsed if elapsed > 0 else 0.0
 
     def room(self, wanted: int, *, outstanding: int = 0) -> int:
-        """Count how many of `wanted` trials the limit leaves, besides those that are `outstanding`."""
+        """Compute how many of `wanted` trials the limit allows, in addition to `outstanding` ones."""
         left = math.inf if self.limits.trials is None else self.limits.trials - len(self.trials) - outstanding
         return int(min(wanted, left))
 
     def add(self, trial: Trial) -> None:
-        """Take in a new trial."""
+        """Add a new trial."""
         self.trials.append(trial)
         self.since_improvement += 1
         if self.consider(trial):
@@ -126,7 +126,7 @@ class PhaseClock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count the block's time towards `name`, whatever way it is left."""
+        """Count the block's time towards `name`, also if it raises."""
         began = self._clock()
         try:
             yield

@@ -1,4 +1,4 @@
-"""`Trial`: a configuration with its result, and what a search counts of results."""
+"""`Trial`, a configuration with its result, and counts of results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Trial:
     """A measured configuration. `number` counts from 0; trials of the history have negative numbers.
 
-    `elapsed` is the time of the result, in seconds since the run began. `remeasured` marks the careful measurements at
+    `elapsed` is the time of its result, in seconds since the run began. `remeasured` marks the careful measurements at
     the end of a run, which repeat the configuration of an earlier trial under the same number.
     """
 
@@ -35,12 +35,12 @@ class Trial:
 
     @property
     def not_recorded(self) -> bool:
-        """True if a simulation had no answer, which says nothing of the configuration."""
+        """True if a simulation had no recorded result, which says nothing about the configuration."""
         return isinstance(self.result, Failed) and self.result.kind is FailureKind.NOT_RECORDED
 
     @property
     def cost(self) -> float:
-        """Seconds of one call; infinity for a failed trial."""
+        """The seconds of one call; infinity for a failed trial."""
         return self.result.cost
 
 
@@ -54,9 +54,10 @@ def format_counts(counts: Mapping[str, int]) -> str:
 
 
 def validated(result: Result) -> Result:
-    """Return the measurer's result, or a failure where its costs are NaN, infinite or missing.
+    """Return the measurer's result, or a failure if its costs are
 
-    NaN compares with nothing: as the first trial it would stay the best, and a cost model would learn it.
+    NaN, infinite or missing. Comparisons with NaN are false: as the first trial it would stay the best, and a cost
+    model would learn it.
     """
     if not isinstance(result, Ok) or 0.0 < result.cost < math.inf:
         return result

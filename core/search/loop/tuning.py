@@ -1,8 +1,8 @@
 """`run`: ask the tuner, measure, report to the callbacks at once and to the tuner per batch.
 
-Nothing already measured is ever lost. Every result reaches the trial list and the essential callbacks (records) before
-anything else sees it, Ctrl-C is held back meanwhile, and a failure afterwards (of the tuner, a callback, the measurer)
-ends the run with a `TuningError` that carries the `TuneResult`.
+Nothing already measured is ever lost. Every result goes to the trial list and the essential callbacks (records) first,
+while Ctrl-C is held back; a later failure (of the tuner, a callback, the measurer) ends the run with a `TuningError`
+that carries the `TuneResult`.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ def run(
     searched: ConfigSpace | None = None,
     prior: PriorTrials = PriorTrials(),
 ) -> TuneResult:
-    """Search until a limit is reached, the space is exhausted, a callback says stop, or Ctrl-C.
+    """Search until a limit is reached, the space is exhausted, a callback stops the search, or Ctrl-C is pressed.
 
-    Time is that of the measurer's `clock`.
+    The measurer's `clock` gives the time.
 
     Args:
-        subject: the computation or function, for the result: it turns costs into speeds, and names the task.
+        subject: the computation or function, which names the task in the result and turns costs into speeds.
         space: if it is given, a configuration from elsewhere is an error; a group has several spaces.
-        searched: the part of the space that the tuner was given, where that is less.
+        searched: the part of the space that the tuner got, if it is smaller.
         prior: trials of an earlier search.
 
     Raises:
-        ArgumentError: one of the configurations to try first is not of the space.
+        ArgumentError: a configuration in `first` does not belong to the space.
         TuningError: the tuner, an essential callback or the measurer broke; everything measured is in its `result`.
-        KeyboardInterrupt: a second Ctrl-C followed the one that ended the search before, so that a loop of searches
-            ends.
+        KeyboardInterrupt: a second Ctrl-C soon followed the one that ended the previous search, to end a loop of
+            searches.
     """
     check_instance("options", options, SearchOptions, "a pegbox.search.SearchOptions")
     check_instance("subject", subject, Subject, "a pegbox.search.Subject")
@@ -165,14 +165,14 @@ class _Loop:
                 return reason
 
     def _propose(self, *, outstanding: int = 0) -> list[Config]:
-        """Ask for another batch, besides trials that are `outstanding`; none where the limit leaves no more."""
+        """Ask for another batch while trials are `outstanding`; empty if the limit allows no more."""
         wanted = self.batch_size
         if self.options.batch_size is None:
             wanted = max(wanted, self.measurer.machines)
         room = self.state.room(wanted, outstanding=outstanding)
         if not room:
             return []
-        # Work that a tuner starts in the background when it is first asked goes on beside the first trials.
+        # A tuner's background work, begun at its first ask, continues during the first trials.
         aside = self.measurer.beside() if outstanding or not self.state.trials else None
         with self._phase("propose", self.proposer.activity), aside or contextlib.nullcontext():
             return self.proposer.ask(room)
@@ -183,8 +183,8 @@ class _Loop:
     def _measure(self, batch: Sequence[Config]) -> StopReason | None:
         """Measure a batch and report it to the tuner; a limit reached on the way leaves the rest of it unmeasured.
 
-        A tuner that asks ahead gets the first half, and is asked for the next batch, while the others are measured.
-        Where they are measured in silence it does not, and nothing is done in the background either.
+        A tuner with `asks_ahead` gets the first half, and is asked for the next batch, while the others are measured.
+        If measuring needs an idle machine, it does not, and nothing runs in the background either.
         """
         state = self.state
         first, unreported = len(state.trials), batch
@@ -234,12 +234,12 @@ class _Loop:
         return f"{MEASURING} {where}" if where else MEASURING
 
     def _now(self, activity: str) -> None:
-        if activity != self.state.activity and not self.state.simulated:  # nothing is compiled or measured then
+        if activity != self.state.activity and not self.state.simulated:  # a simulation compiles and measures nothing
             self.state.activity = activity
             self.callbacks.call("on_activity", self.state)
 
     def _report(self, batch: Sequence[Config], measured: Mapping[Config, Result]) -> None:
-        # In the order of asking, whatever the order of finishing: the same measurements then give the same proposals.
+        # Report in the order of asking, not of finishing, so that the same measurements give the same proposals.
         with self.clock.phase("learn"):
             self.proposer.tell(batch, [measured[config] for config in batch])
 
@@ -250,13 +250,13 @@ class _Loop:
         with self._phase("baseline", "timing NumPy for comparison"):
             try:
                 self.state.baseline = measure(cost)
-            except Exception as error:  # the result is of use without it
+            except Exception as error:  # the result is useful without it
                 self.with_baseline = False
                 warnings.warn(f"the result is not compared: {error}", RuntimeWarning, stacklevel=users_level())
 
     def _measure_finalists(self) -> None:
         if not self.state.trials:
-            return  # nothing new: the history has its best already
+            return  # nothing new: the history already has its best
         trials = [*self.history, *self.state.trials]
         self._measure_baseline(min(trial.cost for trial in trials))
         for _ in range(MAX_ROUNDS):
@@ -267,7 +267,8 @@ class _Loop:
                 chosen += self._second_chance(trials, chosen)
             with self._phase("remeasure", "measuring the best again"):
                 results = self.measurer.remeasure([trial.config for trial in chosen])
-            # Asked on both sides of the finalists, it meets their noise; it comes before their records, which keep it.
+            # Measured around the finalists, the baseline meets the same noise; it precedes their records, which keep
+            # it.
             self._measure_baseline(min(result.cost for result in results))
             with defer_interrupt(), self.clock.phase("callbacks"):
                 for trial, result in zip(chosen, results, strict=True):
@@ -276,9 +277,9 @@ class _Loop:
                     self.callbacks.call("on_remeasured", again, self.state)
 
     def _second_chance(self, trials: Sequence[Trial], chosen: Sequence[Trial]) -> list[Trial]:
-        """Wait for a quiet moment if other programs slowed down trials of several threads.
+        """Wait for a quiet moment if other programs slowed down trials with several threads.
 
-        Return the fastest trial with more threads than the best, unless it is `chosen` anyway.
+        Return the fastest trial with more threads than the best, unless it is already `chosen`.
         """
         threads = threads_of(chosen[0])
         if not threads or slowed_threads(trials) is None:
@@ -301,7 +302,7 @@ class _Loop:
         found = winner or state.best
         best = BestTrial.of(
             found,
-            phases=phases if state.trials else None,  # else they took no time
+            phases=phases if state.trials else None,  # without trials, no phase took time
             subject=state.subject,
             baseline=state.baseline or self.prior.baseline,
             gain=Gain.of([*recorded, *state.trials], found) if state.subject.unit == "s" else None,

@@ -1,9 +1,9 @@
-"""Experience: a ranking of programs that was learned from measurements of other workloads.
+"""Experience: a ranking of programs, learned from measurements of other workloads.
 
-A set of them comes with pegbox (`benchmarks/experience.py` makes it). Models that were trained before are what Zheng et
-al., "TenSet: A Large-scale Program Performance Dataset for Learned Tensor Compilers" (NeurIPS 2021), and MetaSchedule
-begin with. Theirs are trained for one machine. Here features count in what a machine has, each measurement says for
-which target it was made, and those of targets like the one at hand count more.
+A set of them comes with pegbox (`benchmarks/experience.py` makes it). Searches with pretrained models come from Zheng
+et al., "TenSet: A Large-scale Program Performance Dataset for Learned Tensor Compilers" (NeurIPS 2021), and
+MetaSchedule. Their models are trained for one machine. Here features are relative to a machine's resources, each
+measurement names its target, and measurements on similar targets count more.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ from pegbox.task.task import Task
 FILE = SHIPPED / "experience.npz"
 
 SAME_VECTORS = 0.5
-"""The weight of a measurement on another processor with registers as wide and as many."""
+"""The weight of a measurement on another processor with the same width and number of registers."""
 
 OTHER_VECTORS = 0.25
-"""The weight of one with other registers, which other tiles fit in."""
+"""The weight of a measurement with other registers, which other tiles fit."""
 
 _STARTING = threading.Lock()
 
 FEWEST = 2
-"""The least number of records that have an order."""
+"""The smallest number of records that have an order."""
 
 EXPERIENCE_MODEL = "xgboost:rounds=150;max_depth=6;subsample=0.5"
-"""A model of deeper and more careful trees than those of a search: there are thousands of measurements."""
+"""A model with deeper trees and a lower learning rate than in a search, because it has thousands of measurements."""
 
 
 class Experience:
-    """A ranking of programs by measurements of other workloads; the higher, the faster.
+    """A ranking of programs by measurements of other workloads; higher is faster.
 
     Args:
-        sources: the measurements, one for each workload. Costs count by their rank in their source: seconds of one
-            workload mean nothing for another, and its fastest may be an exception that no other has.
-        model: a cost model, by name or made already. It learns when the first score is asked for, or before, in the
-            background, from `prepare` on.
+        sources: the measurements, one source for each workload. Costs count by their rank in their source: seconds of
+            one workload mean nothing for another, and its fastest may be an exception.
+        model: a cost model, or its name. It learns when the first score is needed, or earlier in the background, after
+            `prepare`.
 
-    Raises `ArgumentError` where nothing ran, or where the sources differ in their features.
+    Raises `ArgumentError` if nothing ran, or if the sources differ in their features.
     """
 
     def __init__(self, sources: Sequence[Transfer], model: str | CostModel = EXPERIENCE_MODEL) -> None:
@@ -80,24 +80,24 @@ class Experience:
         self._learning: Future[tuple[CostModel, float]] | None = None
 
     def prepare(self) -> None:
-        """Begin to learn, in the background. Errors are raised when scores are asked for."""
+        """Begin to learn in the background. Errors are raised when scores are computed."""
         self._begun()
 
     def wait(self) -> None:
-        """Return when nothing goes on in the background."""
+        """Wait until nothing runs in the background."""
         if (learning := self._learning) is not None:
             wait([learning])
 
     def __call__(self, features: Features) -> Floats:
         """Compute scores of shape (n,), in their standard deviations over the training data.
 
-        Raises `PluginError` where the model cannot be loaded, or gives no numbers.
+        Raises `PluginError` if the model cannot be loaded, or does not return numbers.
         """
         learning = self._begun()
         try:
             model, scale = learning.result()
         except Exception:
-            self._learning = None  # a missing package may be there the next time
+            self._learning = None  # a missing package may be installed by the next time
             raise
         return checked_scores(model, rounded(features)) / scale
 
@@ -113,7 +113,7 @@ class Experience:
         taken = [_taken(source) for source in self.sources]
         features = rounded(np.concatenate([s.features[rows] for s, rows in zip(self.sources, taken, strict=True)]))
         ranks = [ranked(s.costs)[rows] for s, rows in zip(self.sources, taken, strict=True)]
-        # Models may take the logarithm of costs: evenly spread is what they should find then, too.
+        # Models may take the logarithm of costs, which should then still be evenly spread.
         try:
             model.fit(features, np.exp(np.concatenate(ranks)))
         except PluginError as error:
@@ -122,13 +122,13 @@ class Experience:
 
 
 def _taken(source: Transfer) -> npt.NDArray[np.intp]:
-    """Choose the rows for training by the source's weight, so that models need not know of weights."""
+    """Choose the rows for training by the source's weight, so that models need no weights."""
     count = max(FEWEST, math.ceil(source.weight * len(source.costs)))
     return np.sort(np.random.default_rng(0).permutation(len(source.costs))[:count])
 
 
 def rounded(features: Features) -> Features:
-    """Round features to the three digits that files of experience keep: trees compare with what they have seen."""
+    """Round features to the three digits that files of experience keep: trees compare with values from training."""
     largest = float(np.finfo(np.float16).max)
     return np.clip(features, -largest, largest).astype(np.float16).astype(np.float32)
 
@@ -150,15 +150,15 @@ def checked_scores(model: CostModel, features: Features) -> Floats:
 
 
 def spread(scores: Floats) -> float:
-    """Compute the standard deviation, or 1 where everything is alike."""
+    """Compute the standard deviation, or 1 if all values are equal."""
     return float(np.std(scores)) or 1.0
 
 
 def shipped_experience(task: SearchTask) -> Experience | None:
-    """Load the experience that comes with pegbox, of all workloads but the task's own; None for a task without a
+    """Load the experience that comes with pegbox, from all workloads but the task's own; None for a task without a
     template.
 
-    Without its own, so that a search of a recorded workload is like one of any other. Measurements for targets like the
+    Its own is excluded so that the search of a recorded workload is like any other. Measurements for targets like the
     task's count more (`affinity`).
     """
     own = template_task(task)
@@ -178,7 +178,7 @@ def template_task(task: SearchTask | TaskGroup) -> Task | None:
 
 
 def affinity(one: Target, other: Target) -> float:
-    """Weigh measurements for one target when another is tuned: 1 for the same processor, less for unlike ones."""
+    """Weigh measurements on one target for tuning another: 1 for the same processor, less for different ones."""
     if one.cpu == other.cpu and one.vector_bits == other.vector_bits:
         return 1.0
     alike = (one.vector_bits, one.vector_registers) == (other.vector_bits, other.vector_registers)
@@ -186,7 +186,7 @@ def affinity(one: Target, other: Target) -> float:
 
 
 def shape_key(workload: Any) -> str:
-    """Write the template and the numbers of a workload: its shape, in whatever layout or type."""
+    """Write the template and the numbers of a workload: its shape, regardless of layout and type."""
     name, *arguments = plain(workload)
     return json.dumps([name, *map(_numbers, arguments)])
 
@@ -196,7 +196,7 @@ def _numbers(value: Any) -> Any:
         return {key: _numbers(one) for key, one in sorted(value.items()) if not isinstance(one, str)}
     if isinstance(value, list | tuple):
         found = [_numbers(one) for one in value if not isinstance(one, str)]
-        # A stride of (2, 2) is one of 2.
+        # A stride of (2, 2) equals a stride of 2.
         return found[0] if found and all(one == found[0] for one in found) else found
     return value
 
@@ -219,8 +219,8 @@ def learned_for(target: Target, sources: Sequence[ShippedSource]) -> Experience:
 def _weighted(weights: tuple[float, ...]) -> Experience:
     """Learn from the shipped sources, without those of weight 0.
 
-    One for all searches that learn from the same, which is all of a target but those of shipped workloads: learning
-    takes half a second.
+    Learning takes half a second, so all searches with the same sources share one result: all searches on a target,
+    except of shipped workloads.
     """
     pairs = zip(shipped_sources(), weights, strict=True)
     return Experience([replace(one.measured, weight=weight) for one, weight in pairs if weight])
@@ -228,7 +228,7 @@ def _weighted(weights: tuple[float, ...]) -> Experience:
 
 @functools.lru_cache(maxsize=1)
 def shipped_sources() -> tuple[ShippedSource, ...]:
-    """Load all sources that come with pegbox. Raises `RecordError` for a file that is damaged."""
+    """Load all sources that come with pegbox. Raises `RecordError` if the file is damaged."""
     try:
         with np.load(FILE) as held:
             ends = np.cumsum(held["counts"])
@@ -241,7 +241,7 @@ def shipped_sources() -> tuple[ShippedSource, ...]:
 
 
 def write_experience(file: Path, names: Sequence[str], sources: Sequence[ShippedSource]) -> None:
-    """Write what `shipped_sources` reads. Features are `rounded`, which halves the file."""
+    """Write the file that `shipped_sources` reads. Features are `rounded`, which halves the file."""
     measured = [source.measured for source in sources]
     archive = io.BytesIO()
     np.savez_compressed(

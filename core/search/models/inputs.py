@@ -38,9 +38,9 @@ def tuner_inputs(
     task: SearchTask | ConfigSpace,
     transfer: TransferSource | Sequence[TransferSource] | None = None,
 ) -> TunerInputs:
-    """Make the inputs that the tuner takes besides the space and the seed. A space alone has no programs.
+    """Make the inputs that the tuner takes in addition to the space and the seed. A space alone has no programs.
 
-    Raises `ArgumentError` for `transfer` that the tuner does not take or that holds nothing of use.
+    Raises `ArgumentError` for a `transfer` that the tuner does not take or that holds nothing useful.
     """
     takes = declared_inputs(tuner)
     if transfer is not None and "transfer" not in takes:
@@ -70,14 +70,17 @@ def tuner_over(
     transfer: TransferSource | Sequence[TransferSource] | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Tuner:
-    """Make a tuner over a space, or the space of a task, with the inputs that it declares; for a group, one a task.
+    """Make a tuner over a space, or the space of a task, with the inputs that it declares; for a group, one tuner per
+    task.
 
-    Raises the errors of `make_tuner` and `tuner_inputs`, and `SpaceError` where no configuration is valid.
+    Raises the errors of `make_tuner` and `tuner_inputs`, and `SpaceError` if no configuration is valid.
     """
     if isinstance(over, TaskGroup):
         return group_tuner(over, lambda task: tuner_over(tuner, task, seed=seed, transfer=transfer, options=options))
     space = over if isinstance(over, ConfigSpace) else over.space
-    space.sample(1, np.random.default_rng(0))  # before the tuner is asked: an empty space is not its fault
+    space.sample(
+        1, np.random.default_rng(0)
+    )  # before the tuner is asked, because an empty space is not the tuner's fault
     return make_tuner(tuner, space, seed=seed, options=options, **tuner_inputs(tuner, over, transfer))
 
 
@@ -87,19 +90,19 @@ def group_tuner(group: TaskGroup, make: Callable[[Task], Tuner]) -> GroupTuner:
 
 
 def program_features(task: SearchTask) -> FeatureSource | None:
-    """Make the features of the task's programs; None where there is no template (results of other tools)."""
+    """Make the features of the task's programs; None without a template (results of other tools)."""
     own = template_task(task)
     return None if own is None else features_of(own)
 
 
 def load_transfer(sources: TransferSource | Sequence[TransferSource], task: SearchTask) -> tuple[Transfer, ...]:
-    """Load the sources' records of other shapes of the task's template on its target, one `Transfer` a shape.
+    """Load the sources' records of other shapes of the task's template on its target, one `Transfer` per shape.
 
-    Records of other templates, other targets and of spaces that have changed since are skipped with a warning; those of
-    the task itself belong into `records`, with `resume`.
+    Records of other templates, of other targets and of changed spaces are skipped with a warning; those of the task
+    itself belong in `records`, with `resume`.
 
     Raises:
-        ArgumentError: the task has no template, or nothing that can be used was found.
+        ArgumentError: the task has no template, or nothing useful was found.
         RecordError: a file cannot be read.
     """
     own = template_task(task)
@@ -128,7 +131,7 @@ def load_transfer(sources: TransferSource | Sequence[TransferSource], task: Sear
 
 
 def _transfer(records: Sequence[Record], task: Task) -> Transfer | str:
-    """Make a `Transfer` of the records of one workload, or explain why they are of no use."""
+    """Make a `Transfer` from the records of one workload, or explain why they are useless."""
     first = records[0]
     if all(record.emulated for record in records):
         return f"of {first.described}, from an emulator, whose times do not measure a processor"

@@ -1,9 +1,9 @@
-"""A search of a space by a model alone: of its configurations, those that the model expects to be fastest.
+"""A search of a space by a model alone, for the configurations that the model expects to be fastest.
 
-Random configurations are few of a large space, and their best is not the model's best. So relatives of the best are
-scored, too, as Ansor does between its measurements (Zheng et al., OSDI 2020, section 5). The fastest in a model's eyes
-is partly its largest error. A configuration whose neighbours are expected to be fast as well is less likely to be one,
-so the first ones are ordered by both.
+Random configurations cover little of a large space, and their best is not the model's best. So relatives of the best
+are scored, too, as Ansor does between its measurements (Zheng et al., OSDI 2020, section 5). A model's fastest
+configuration is partly its largest error. If a configuration's neighbours are expected to be fast as well, an error is
+less likely, so the first ones are ordered by both.
 """
 
 from __future__ import annotations
@@ -20,26 +20,29 @@ from pegbox.space.digits import Digits, first_of_each
 Scoring: TypeAlias = Callable[[Features], Floats]
 
 CLASSES = 16
-"""The kinds of programs among the random configurations: each costs the time of a thousand more of one kind."""
+"""The number of kinds of programs among the random configurations.
+
+Another kind costs as much as a thousand more configurations of one kind.
+"""
 
 NEAR_CLASSES = 20
-"""The kinds of programs among these and all relatives."""
+"""The number of kinds of programs among these and all relatives."""
 
 STEPS = 2
-"""The generations of relatives."""
+"""The number of generations of relatives."""
 
 PARENTS, RELATIVES = 40, 60
-"""The best, of which relatives are made, and how many of each kind: neighbours twice, their neighbours, crossings."""
+"""The number of best rows to make relatives of, and of each kind: neighbours twice, their neighbours, crossings."""
 
 STEADY, NEIGHBORS = 32, 12
-"""The first ones that are ordered by their neighbours' scores as well, and the neighbours of each."""
+"""The number of first configurations ordered by their neighbours' scores as well, and the number of neighbours."""
 
 
 class ModelSearch:
     """A search of the space of `source.task` by scores of features.
 
     Args:
-        score: computes the scores of rows of features; the higher, the faster.
+        score: a function that computes the scores of rows of features; higher is faster.
     """
 
     def __init__(self, source: ProgramFeatures, score: Scoring, rng: np.random.Generator) -> None:
@@ -47,7 +50,7 @@ class ModelSearch:
         self._space = source.task.space
 
     def ranked(self, count: int) -> Digits:
-        """Return valid configurations, those of the best score first: of `count` random ones, and their relatives.
+        """Return valid configurations, best score first, among `count` random ones and their relatives.
 
         Raises `SpaceError` if no configuration of the space is valid.
         """
@@ -65,7 +68,7 @@ class ModelSearch:
         return rows[order]
 
     def _scores(self, rows: Digits) -> Floats:
-        """Score rows; a row that the template refuses has minus infinity."""
+        """Score rows; a row that the template refuses gets minus infinity."""
         features = self._source(rows)
         return np.where(features[:, self._source.names.index("invalid")] > 0, -np.inf, self._score(features))
 
@@ -77,13 +80,13 @@ class ModelSearch:
         return np.concatenate([near[RELATIVES:], second, self._space.crossover(ones, others, self._rng)])
 
     def _among_few(self, rows: Digits, relatives: Digits) -> Digits:
-        """Choose the relatives that are new, and of few classes together with the rows."""
+        """Choose new relatives such that they and the rows belong to few classes."""
         every = np.concatenate([rows, relatives])
         every = every[first_of_each(every, self._space.structure.lengths)]
         return every[len(rows) :][self._source.within(every, classes=NEAR_CLASSES)[len(rows) :]]
 
     def _neighbors_mean(self, rows: Digits, places: Digits, scores: Floats) -> Floats:
-        """Compute the mean score of each row and those of its neighbours that cost little to score."""
+        """Compute the mean score of each row and of those of its neighbours that are cheap to score."""
         every = np.concatenate([rows, self._space.neighbors(np.repeat(rows[places], NEIGHBORS, axis=0), self._rng)])
         cheap = self._source.within(every, classes=NEAR_CLASSES)[len(rows) :]
         found = np.full(len(cheap), np.nan)

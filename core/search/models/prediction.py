@@ -1,8 +1,8 @@
-"""Prediction: configurations of a task that are expected to be fast, before anything of it is measured.
+"""Prediction: configurations of a task that are expected to be fast, without any measurement of it.
 
-A model that was trained before is searched for the fastest by the features of the programs and of the machine, as the
-pre-trained models of Zheng et al., "TenSet: A Large-scale Program Performance Dataset for Learned Tensor Compilers"
-(NeurIPS 2021) do. `benchmarks/experience.py` trains it, `benchmarks/prediction.py` says how well it predicts.
+A pretrained model finds the fastest by the features of the programs and of the machine, as do the pretrained models of
+Zheng et al., "TenSet: A Large-scale Program Performance Dataset for Learned Tensor Compilers" (NeurIPS 2021).
+`benchmarks/experience.py` trains it, and `benchmarks/prediction.py` measures its quality.
 """
 
 from __future__ import annotations
@@ -44,32 +44,35 @@ PREDICTED: Final = "predicted, not tuned"
 MODEL = SHIPPED / "prediction.npz"
 
 CANDIDATES = 750
-"""The random configurations that the search of the model begins with."""
+"""The number of random configurations with which the search by the model begins."""
 
 GUARDED = 64
-"""The best of them whose lowered programs are looked at, as long as more are asked for."""
+"""The number of best ones whose lowered programs are examined, as long as the caller wants more."""
 
 LITTLE_FLOP, LITTLE_BYTES = 1 << 20, 1 << 18
-"""The work that one thread does in some ten microseconds, before others have started. OpenBLAS draws the line there."""
+"""The work that one thread does in about ten microseconds, before others have started. OpenBLAS uses the same limit."""
 
 LITTLE_AGAIN = LITTLE_FLOP / 2
-"""The operations of a loop that threads share again and again, as in each row of a scan: they wait for it awake."""
+"""The operations of a loop that threads share repeatedly, as in each row of a scan: they wait for it while spinning."""
 
 SCORE_OF_SPEED = 4.0
-"""The score of a program that is e times as fast as another: that of the model is in units of standard deviations of
-logarithms and ranks, and measured speeds of a space have one of about a half."""
+"""The difference in score of programs whose speeds differ by a factor of e.
+
+The model's score is in units of the standard deviations of logarithms and ranks, and the logarithms of a space's
+measured speeds have a deviation of about a half.
+"""
 
 TRIED = 16
-"""The predicted configurations that are compiled, until as many as are asked for can be."""
+"""The number of predicted configurations to compile at most, until the caller has as many kernels as it wants."""
 
 
 def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[Config]:
-    """Yield valid configurations, random ones and relatives of the best, those first that are expected to be fastest.
+    """Yield valid configurations, random ones and relatives of the best, in the order of their expected speed.
 
-    Configurations that the template refuses are left out, and `GUARDED` of the others are looked at again: those whose
-    lowered programs are slow in a way that the model does not see come after the others. The order is the same in every
-    process. Those that the template prefers (`cfg.prefer`) come first among the `GUARDED` ones, and the first
-    configuration of a space precedes all where its template prefers that.
+    Configurations that the template refuses are left out, and `GUARDED` of the others are examined: those whose lowered
+    programs are slow in a way that the model does not see move to the end. The order is the same in every process.
+    Those that the template prefers (`cfg.prefer`) come first among the `GUARDED` ones, and the first configuration of a
+    space precedes all if its template prefers that.
 
     Raises:
         SpaceError: no configuration of the space is valid.
@@ -79,7 +82,7 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
 
 
 def lowered_predictions(task: Task, *, candidates: int = CANDIDATES) -> Iterator[tuple[Config, Program | None]]:
-    """Yield the configurations of `predicted_configs`, each with its program if that was examined and is not slow."""
+    """Yield the configurations of `predicted_configs`, each with its program if it was examined and is not slow."""
     alone, cores = _of_one_core(task), task.target.num_cores
     search = ModelSearch(
         program_features(alone), lambda features: _scores(alone, cores, features), np.random.default_rng(0)
@@ -110,10 +113,11 @@ def preferred_config(task: Task) -> Config | None:
 
 
 def _scores(task: Task, cores: int, features: Features) -> Floats:
-    """Score rows of features, and correct the scores for the cores: the model was trained on sketches of one thread.
+    """Score rows of features, and correct the scores for the number of cores, because the model was trained on
+    single-threaded sketches.
 
-    Programs whose threads share little work each time have minus infinity, unless all are shared. Where there is more
-    work, programs lose score by the share of the cores that idle in them.
+    Programs whose threads share little work each time get minus infinity, unless all are shared. With more work,
+    programs lose score by the share of their idle cores.
     """
     scores = shipped_model()(described(features, task.target))
     starts = np.exp2(features[:, ProgramFeatures.names.index("parallel.regions")]) - 1.0
@@ -130,10 +134,10 @@ def _scores(task: Task, cores: int, features: Features) -> Floats:
 
 
 def _of_one_core(task: Task) -> Task:
-    """Make the task for one core where a template leaves the number of threads open; return others as they are.
+    """Make the task for one core if the template leaves the number of threads open; return others unchanged.
 
-    There the loops that threads may share are shared in all programs, as in those that the model was trained on. So the
-    number of threads is chosen afterwards, and no half of the candidates is in vain.
+    On one core, all programs share the loops that threads may share, like those in the model's training. The number of
+    threads is chosen afterwards, so that half of the candidates are not wasted.
     """
     if not _leaves_threads(task):
         return task
@@ -147,9 +151,9 @@ def _lengths(task: Task, *, without: str = "") -> list[tuple[str, int]]:
 
 
 def _with_threads(task: Task, alone: Task, rows: Digits) -> Digits:
-    """Give rows of the task for one core the number of threads: one for little work, else that of all cores.
+    """Add the number of threads to rows of the task for one core: one for little work, else one per core.
 
-    A row that cannot be shared by all has one thread.
+    A row that not all can share gets one thread.
     """
     if alone is task:
         return rows
@@ -161,7 +165,7 @@ def _with_threads(task: Task, alone: Task, rows: Digits) -> Digits:
 
 
 def _leaves_threads(task: Task) -> bool:
-    """Check for the knob `THREADS`. One of that name whose first value is not 1 means something else."""
+    """Check for the knob `THREADS`. A knob of that name means something else if its first value is not 1."""
     knob = task.space.knobs.get(THREADS)
     return knob is not None and knob.entities[0].value() == 1
 
@@ -171,10 +175,10 @@ def _is_little(task: Task) -> bool:
 
 
 def compiled_predictions(task: Task, *, timeout: float = COMPILE_SECONDS) -> Iterator[tuple[Kernel, Config]]:
-    """Yield kernels of the predicted configurations, the best first; those that cannot be compiled are left out.
+    """Yield kernels of the predicted configurations, best first, without those that cannot be compiled.
 
-    Raises `CompileError` after `TRIED` configurations if none of them can be compiled, and what `predicted_configs`
-    raises.
+    Raises `CompileError` after `TRIED` configurations if none of them can be compiled, and the errors of
+    `predicted_configs`.
     """
     from pegbox.codegen.runtime.kernel import build  # LLVM is loaded when first needed
 
@@ -195,14 +199,14 @@ def compiled_predictions(task: Task, *, timeout: float = COMPILE_SECONDS) -> Ite
 
 
 def is_doomed(task: Task, config: Config) -> bool:
-    """Check if the program of a configuration cannot be lowered, or is slow whatever else it does well."""
+    """Check if the program of a configuration cannot be lowered, or has a flaw that makes it slow."""
     return _promising_program(task, config) is None
 
 
 def _promising_program(task: Task, config: Config) -> Program | None:
-    """Lower a configuration; None if that is refused, or if the program is slow whatever else it does well.
+    """Lower a configuration; None if that is refused, or if the program has a flaw that makes it slow.
 
-    A search would refuse code that is so long without a branch as well: LLVM takes seconds for it.
+    Very long code without a branch counts as slow: LLVM takes seconds for it, and a search would refuse it, too.
     """
     from pegbox.codegen.emitter.emit import emit  # kept out of `import pegbox`
 
@@ -222,7 +226,7 @@ def described(features: Features, target: Target) -> Features:
     """Append columns that describe the machine of the target to features of programs.
 
     They are the logarithms of the bytes of a vector, the number of vector registers, and the bytes of the caches. So
-    one model serves all machines: what it learned on one holds for another, unless these tell them apart.
+    one model serves all machines: measurements on one machine count for another, as far as these columns agree.
     """
     sizes = (target.vector_bits // 8, target.vector_registers, *target.caches)
     machine = np.log2(np.maximum(sizes, 1)).astype(np.float32)
@@ -240,7 +244,7 @@ def shipped_model() -> Trees:
 
 
 def write_model(file: Path, model: Trees) -> None:
-    """Write what `shipped_model` reads."""
+    """Write the file that `shipped_model` reads."""
     archive = io.BytesIO()
     np.savez_compressed(archive, features=model.features, thresholds=model.thresholds, values=model.values)
     write_file(file, archive.getvalue())

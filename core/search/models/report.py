@@ -1,4 +1,4 @@
-"""Reports on a tuner's model: its accuracy on trials that it had not seen."""
+"""Reports on a tuner's model: its accuracy on unseen trials."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pegbox.search.protocols import Floats
 from pegbox.shown import value_text
 
 FEWEST_PAIRS = 100
-"""The least number of pairs that a model is judged by: luck decides fewer."""
+"""The smallest number of pairs to judge a model by, since fewer are a matter of luck."""
 
 _TRUST = ((0.8, "good"), (0.65, "fair"), (0.55, "weak"), (0.0, "no better than chance"))
-"""The words for each least share of the pairs that the model had in the right order."""
+"""The words for the model's trust, by the smallest share of pairs in the right order."""
 
 
 @dataclass(frozen=True)
 class ModelReport:
     """The agreement of a model's scores with later measurements.
 
-    `trials` were scored before they were measured and `pairs` of them compared, within batches that one state of the
+    `trials` were scored before they were measured, and `pairs` of them compared within batches that one state of the
     model scored. `pairwise_accuracy` is the share of pairs in the right order (0.5: guessing; ties in the measured
-    costs leave a pair out, ties in the scores count half), `rank_correlation` twice the accuracy less one: Somers' D,
-    which is Kendall's tau where nothing is tied. NaN while there is no pair.
+    costs leave a pair out, ties in the scores count half), and `rank_correlation` is twice the accuracy minus one:
+    Somers' D, which is Kendall's tau without ties. Both are NaN without pairs.
     """
 
     trials: int = 0
@@ -39,7 +39,7 @@ class ModelReport:
 
     @property
     def trust(self) -> str:
-        """The trust that the model deserves, in words; empty while too few pairs were compared."""
+        """The trust that the model deserves, in words; empty if too few pairs were compared."""
         if self.pairs < FEWEST_PAIRS:
             return ""
         return next(words for least, words in _TRUST if self.pairwise_accuracy >= least)
@@ -58,14 +58,14 @@ def _floats(name: str, values: object) -> Floats:
 
 
 class ModelJudge:
-    """A judge of a model, which collects scores and costs batch by batch."""
+    """A judge of a model that collects scores and costs batch by batch."""
 
     def __init__(self) -> None:
         self._trials = self._pairs = 0
         self._right = 0.0
 
     def add(self, scores: Sequence[float] | Floats, costs: Sequence[float] | Floats) -> None:
-        """Add a batch that one state of the model scored (the higher, the faster) before `costs` (seconds) were known.
+        """Add a batch that one state of the model scored (higher is faster) before `costs` (seconds) were known.
 
         Raises `ArgumentError` unless there are as many scores as costs.
         """
@@ -75,7 +75,7 @@ class ModelJudge:
         self._right += right
 
     def report(self) -> ModelReport | None:
-        """Report on all batches; None while nothing was scored."""
+        """Report on all batches; None if nothing was scored."""
         if not self._trials:
             return None
         return ModelReport(self._trials, self._pairs, self._right / self._pairs if self._pairs else math.nan)
@@ -84,14 +84,14 @@ class ModelJudge:
 def pairs_in_order(scores: Floats, costs: Floats) -> tuple[float, int]:
     """Count the pairs of trials that the scores put in the right order (a tie counts half), and all pairs.
 
-    `scores` (the higher, the faster) and `costs` (seconds, infinite for a failure) have shape (n,). Pairs of equal
-    costs, two failures for instance, have no order and don't count. A score that is NaN ties with every other.
-    Raises `ArgumentError` for other shapes.
+    `scores` (higher is faster) and `costs` (seconds, infinite for a failure) have shape (n,). Pairs of equal costs,
+    such as two failures, have no order and don't count. A NaN score ties with every other. Raises `ArgumentError` for
+    other shapes.
     """
     if scores.ndim != 1 or scores.shape != costs.shape:
         raise ArgumentError(f"scores of shape {scores.shape} do not match costs of shape {costs.shape}")
     one, other = np.triu_indices(len(costs), k=1)
-    # Compared, not subtracted: the difference of two infinities is NaN. A cost that is NaN orders nothing.
+    # Compare instead of subtracting, as the difference of two infinities is NaN. A NaN cost has no order.
     faster, slower = costs[one] < costs[other], costs[one] > costs[other]
     above, below = scores[one] > scores[other], scores[one] < scores[other]
     counted = faster | slower

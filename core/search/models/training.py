@@ -1,4 +1,4 @@
-"""Training data of cost models: checks, and costs turned into learning targets."""
+"""Training data of cost models: checks, and the conversion of costs to learning targets."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pegbox.errors import ArgumentError
 from pegbox.search.protocols import Features, Floats
 
 SLOW = 8.0
-"""The largest ratio to the best that counts: more would only set the scale."""
+"""The largest ratio to the best that counts, since larger ones would only set the scale."""
 
 FEWEST = 2
-"""The least number of records for a model: a single one has no order."""
+"""The smallest number of records for a model: a single one has no order."""
 
 
 def checked_training(model: str, features: npt.ArrayLike, costs: npt.ArrayLike) -> tuple[Features, Floats]:
-    """Check the arguments of `fit`; returns arrays of shape (n, d) and (n,).
+    """Check the arguments of `fit`; return arrays of shape (n, d) and (n,).
 
     Raises `ArgumentError` for fewer than two records, shapes that do not fit together, features that are NaN or
     infinite, and costs that are NaN or negative. Infinite costs are failed trials.
@@ -57,13 +57,13 @@ def checked_features(model: str, features: npt.ArrayLike, *, width: int | None =
 
 
 def not_fitted(model: str) -> ArgumentError:
-    """Make the error for a model that is asked to predict before it was fitted."""
+    """Make the error for a model that has to predict before it was fitted."""
     return ArgumentError(f"{model}: the model is not fitted; call fit(features, costs) before predict(features)")
 
 
 def relative_speed(costs: Floats) -> Floats:
     """Compute the speed relative to the fastest, from seconds: in (0, 1], and 0 for infinity; shape (n,)."""
-    # A cost of zero can only be a clock that did not move; a nanosecond keeps the division sane.
+    # A cost of zero only means that the clock did not move; a nanosecond avoids a division by zero.
     speed: Floats = 1.0 / np.maximum(np.asarray(costs, dtype=np.float64), 1e-9)
     fastest = speed.max(initial=0.0)
     return speed / fastest if fastest > 0 else speed
@@ -72,8 +72,8 @@ def relative_speed(costs: Floats) -> Floats:
 def rank_share(costs: Floats) -> Floats:
     """Compute the share of all that are no faster than each, in (0, 1]; equal costs share a rank; shape (n,).
 
-    Unlike speeds, ranks are spread evenly, wherever a space has most of its configurations: where nearly all are slow
-    or nearly all fast, squared errors of speeds are those of a few.
+    Unlike speeds, ranks are spread evenly for every space: if nearly all configurations are slow, or nearly all fast, a
+    few dominate the squared errors of speeds.
     """
     _, places, counts = np.unique(-np.asarray(costs, dtype=np.float64), return_inverse=True, return_counts=True)
     ranks: Floats = np.cumsum(counts) - (counts - 1) / 2.0
@@ -81,24 +81,24 @@ def rank_share(costs: Floats) -> Floats:
 
 
 def rank_and_speed(costs: Floats) -> Floats:
-    """Add up ranks and logarithms of speeds, both standardised: the higher, the faster; shape (n,).
+    """Add up standardised ranks and logarithms of speeds; higher is faster; shape (n,).
 
-    Ranks alone don't show the gap before the fastest; logarithms alone are those of a few where nearly all are alike.
-    Costs beyond `SLOW` times that of the fastest, failures among them, count as that.
+    Ranks alone don't show the gap to the fastest; in logarithms alone, a few dominate if nearly all are alike. Costs
+    are limited to `SLOW` times the fastest, also those of failures.
     """
     logs = np.log(np.maximum(relative_speed(costs), 1.0 / SLOW))
     return _standardised(logs) + _standardised(rank_share(costs))
 
 
 def standardised_logs(costs: Floats) -> Floats:
-    """Standardise logarithms of the costs (seconds, infinite for a failure): the lower, the better; shape (n,).
+    """Standardise logarithms of the costs (seconds, infinite for a failure); lower is better; shape (n,).
 
     A failure counts as the slowest that ran, so that it does not stand out among slow ones.
     """
     ran = np.isfinite(costs)
     if not ran.any():
         return np.zeros(len(costs))
-    # A cost of zero can only be a clock that did not move.
+    # A cost of zero only means that the clock did not move.
     logs = np.log(np.maximum(np.where(ran, costs, costs[ran].max()), 1e-9))
     return _standardised(np.minimum(logs, logs.min() + math.log(SLOW)))
 

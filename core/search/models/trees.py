@@ -1,8 +1,8 @@
-"""`Trees`: regression trees that were trained before, evaluated in NumPy.
+"""`Trees`: pretrained regression trees, evaluated in NumPy.
 
-Loading a package for gradient boosting takes as long as a whole prediction may take, so what ships is the trees alone.
-They are complete: a leaf above the last level is repeated below itself. All trees of all rows then go down one level at
-a time, with no branches (Kim et al., "FAST: Fast Architecture Sensitive Tree Search", SIGMOD 2010).
+Loading a package for gradient boosting takes as long as a whole prediction may take, so pegbox ships only the trees.
+They are complete: a leaf above the last level is repeated below itself. All rows then descend all trees one level at a
+time, without branches (Kim et al., "FAST: Fast Architecture Sensitive Tree Search", SIGMOD 2010).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy.typing as npt
 from pegbox.search.protocols import Features, Floats
 
 _ROWS = 256
-"""The rows that go down together, so few that their places stay in cache."""
+"""The number of rows that descend together, so few that their places stay in cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """A sum of regression trees of one depth.
+    """A sum of regression trees of equal depth.
 
     Attributes:
-        features: the columns that the inner nodes ask for, (trees, 2^depth - 1), the root first, then each level.
-        thresholds: a row whose value is less goes left; of the same shape.
+        features: the columns that the inner nodes test, (trees, 2^depth - 1), the root first, then each level.
+        thresholds: the nodes' thresholds, of the same shape; a row with a smaller value goes left.
         values: the values of the leaves, (trees, 2^depth).
     """
 
@@ -54,10 +54,10 @@ class Trees:
 
     @classmethod
     def of_xgboost(cls, models: Sequence[dict[str, Any]], depth: int) -> Trees:
-        """Take the trees of boosters as `json.loads(booster.save_raw("json"))` describes them; their sums are averaged.
+        """Read the trees of boosters from `json.loads(booster.save_raw("json"))`; their sums are averaged.
 
         Args:
-            depth: the number of questions on the longest way to a leaf.
+            depth: the number of tests on the longest way to a leaf.
         """
         trees = [tree for model in models for tree in model["learner"]["gradient_booster"]["model"]["trees"]]
         inner = 2**depth - 1
@@ -71,7 +71,7 @@ class Trees:
             if at >= inner:
                 values[number, at - inner] = tree["split_conditions"][node] / len(models)
             elif left < 0:
-                place(number, node, 2 * at + 1)  # the threshold is infinite: no row goes right
+                place(number, node, 2 * at + 1)  # the threshold is infinite, so that no row goes right
             else:
                 features[number, at] = tree["split_indices"][node]
                 thresholds[number, at] = tree["split_conditions"][node]

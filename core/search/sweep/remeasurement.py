@@ -1,8 +1,8 @@
-"""Measuring configurations again, until it is clear how fast they are.
+"""Repeated measurements of configurations, until their speeds are certain.
 
-The best of thousands of single measurements is above all the luckiest. Here configurations are timed again in several
-passes, in small groups whose members take turns, and in other groups with each pass, so that neither a slow minute nor
-a neighbour decides. All timings of the passes count together.
+The best of thousands of single measurements is mainly the luckiest. Here configurations are timed again in several
+passes, in small groups whose members take turns, with new groups in each pass, so that neither a slow minute nor a
+neighbour decides. The timings of all passes are combined.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pegbox.space import Config
 
 MARGIN = 0.15
-"""The largest distance from the best, by single measurements, of configurations that are measured again."""
+"""The largest distance from the best, by single measurements, of configurations to measure again."""
 
 MOST = 300
 LEAST_PASSES, MOST_PASSES = 2, 5
@@ -37,12 +37,12 @@ Listener: TypeAlias = Callable[["Config", Result], object]
 
 
 class Remeasurement:
-    """Passes over configurations of `results`, which change `results`.
+    """Passes over configurations of `results`, which they update.
 
     Args:
         results: the latest result of each configuration.
         passes: the number of earlier remeasurements of each.
-        listener: is called with each new result; its costs are those of all passes together.
+        listener: a function of each new result, whose costs are those of all passes together.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class Remeasurement:
         self.latest: dict[Config, float] = {}
         """The cost in the last pass alone."""
         self._measurer, self._listener = measurer, listener
-        # A continued sweep must not have the groups of before.
+        # A continued sweep must not repeat the earlier groups.
         self._rng = np.random.default_rng([seed, self.passes.total()])
 
     def measure(self, chosen: Sequence[Config]) -> Iterator[int]:
-        """Make one pass over `chosen`; yield after each group the number that is done."""
+        """Make one pass over `chosen`; after each group, yield the number of measured ones."""
         order = [chosen[place] for place in self._rng.permutation(len(chosen))]
         for start in range(0, len(order), GROUP):
             group = order[start : start + GROUP]
@@ -87,7 +87,7 @@ def repeat(
     say: Callable[[str], object],
     time_left: Callable[[], bool] = lambda: True,
 ) -> bool:
-    """Measure all that ran until each has had `passes` passes; return whether there was `time_left` for that."""
+    """Measure all that ran until each has had `passes` passes; return whether `time_left` sufficed."""
     for number in range(1, passes + 1):
         chosen = [c for c, result in remeasurement.results.items() if result.ok and remeasurement.passes[c] < number]
         for done in remeasurement.measure(chosen):
@@ -103,8 +103,8 @@ class Convergence:
 
     Args:
         common: the number of passes of the remeasurement over everything; they don't count here.
-        say: shows a line to a person.
-        time_left: is asked after each group.
+        say: a function that shows a line to a person.
+        time_left: a function that is called after each group.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Convergence:
         }
 
     def run(self) -> bool:
-        """Go on until all have converged; return whether there was time for that."""
+        """Measure until all have converged; return whether there was time for that."""
         for number in range(1, _MOST_ROUNDS + 1):
             chosen = self.unconverged()
             if not chosen:
@@ -137,7 +137,7 @@ class Convergence:
         return True
 
     def confirm_best(self) -> None:
-        """Make passes over the few fastest until the fastest has been measured again, however little time is left."""
+        """Make passes over the few fastest until the fastest has been measured again, even without time left."""
         while (chosen := self.unconverged()[:GROUP]) and not self._remeasurement.passes[chosen[0]]:
             for _ in self._remeasurement.measure(chosen):
                 self._say(f"sweep: the {len(chosen)} fastest measured again")
@@ -151,7 +151,7 @@ class Convergence:
         wanted = [config for config in near if self._wanted(config, close=good[config].cost <= best * (1.0 + CLOSE))]
         if not wanted:
             return []
-        # None is timed alone; and where the luckiest fall back one by one, the next ones are known already.
+        # Never time one alone; and if the luckiest fall back one by one, the next ones are already known.
         company = [c for c in ranked if good[c].cost <= best * (1.0 + 2 * MARGIN) and self._wanted(c, close=False)]
         return list(dict.fromkeys([*wanted, *company]))[: max(GROUP, len(wanted))]
 

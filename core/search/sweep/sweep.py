@@ -1,8 +1,8 @@
 """`pegbox.sweep`: measures a whole space, or a uniform sample of it, into records.
 
-Configurations are measured in random order, so that a machine that warms up or slows down has nothing to do with any
-knob. At the end the fastest are measured again (`pegbox.search.sweep.remeasurement`). Both go on where an earlier sweep
-was stopped.
+Configurations are measured in random order, so that a drift in the machine's speed is not correlated with any knob. At
+the end the fastest are measured again (`pegbox.search.sweep.remeasurement`). Both continue an earlier sweep that was
+stopped.
 """
 
 from __future__ import annotations
@@ -51,9 +51,8 @@ _BATCH = 64
 class SweepResult:
     """The result of a sweep.
 
-    `recorded` is the space as far as it is measured, None where nothing ran; `trials` counts the measurements of this
-    sweep, and `again` the configurations that were measured again. `stopped_because` is "done", "budget", or
-    "interrupted".
+    `recorded` is the measured part of the space, None if nothing ran; `trials` counts the measurements of this sweep,
+    and `again` the remeasured configurations. `stopped_because` is "done", "budget", or "interrupted".
     """
 
     results: Mapping[Config, Result]
@@ -96,7 +95,7 @@ class SweepResult:
 class Sweep:
     """A sweep of `task`.
 
-    `passes` go over everything before those over the fastest. `known` are earlier results, `before` the number of
+    `passes` cover everything, before those over the fastest. `known` are earlier results, `before` the number of
     earlier remeasurements of each configuration. `recorder` writes all results; `say` shows a line to a person.
     """
 
@@ -118,7 +117,7 @@ class Sweep:
         self._repeated: set[Config] = {config for config, count in self.before.items() if count}
 
     def run(self, measurer: Measurer) -> SweepResult:
-        """Measure what is missing, then the fastest again. Raises what `pegbox.search.run` raises."""
+        """Measure the missing configurations, then the fastest again. Raises the errors of `pegbox.search.run`."""
         began, task = measurer.clock(), self.task
         missing = self._missing()
         recorders = [self.recorder] if self.recorder else []
@@ -182,7 +181,7 @@ class Sweep:
             self.recorder.append(config, result, remeasured=True)
 
     def _missing(self) -> list[Config]:
-        """List the configurations that are left to be measured, in random order."""
+        """List the configurations that remain to be measured, in random order."""
         space = self.task.space
         count = space.num_valid()
         if self.configs is None and (count is None or count > LISTED):
@@ -212,11 +211,13 @@ class _ListTuner:
 
 
 _KEPT = 1 << 14
-"""The number of builds kept from pass to pass, at some 20 kB each; others are built again."""
+"""The number of builds kept from pass to pass, at about 20 kB each; others are built again."""
 
 _ROUNDS = 3
-"""The timings of a configuration in one of several passes: noise lasts longer than ten timings, so many short visits
-say more than few long ones."""
+"""The timings of a configuration in one of several passes.
+
+Noise lasts longer than ten timings, so that many short visits tell more than a few long ones.
+"""
 
 _UNIFORM = ("sweep", "random")
 """The tuners whose configurations count as part of a uniform sample."""
@@ -236,25 +237,25 @@ def sweep(
     progress: bool = True,
     measure_options: Mapping[str, Any] | None = None,
 ) -> SweepResult:
-    """Measure a uniform sample of the task's space, in random order, and the fastest of it again until they are steady.
+    """Measure a uniform sample of the task's space, in random order, and its fastest again until they are steady.
 
-    Everything is written into `records` at once, and the same call goes on where it was stopped: what the file holds of
-    the task counts as part of the sample.
+    Everything is written to `records` at once, and the same call continues a stopped sweep: the task's records in the
+    file count as part of the sample.
 
     Args:
         records: the file.
-        configs: how many configurations; None for the whole space.
-        passes: how often all that ran is measured again before the fastest are, each time in other company. One
-            measurement of a sample on a noisy machine is often 5% off; the costs of many short ones are not.
-        seed: which sample, in which order.
-        budget: stop after that time: seconds, or text such as "60s", "5m", "1m30s". The fastest is measured again
-            even then.
+        configs: the number of configurations; None for the whole space.
+        passes: the number of times to measure all that ran again, in new groups each time, before the fastest. A single
+            measurement on a noisy machine is often 5% off; the costs of many short ones are not.
+        seed: the seed of the sample and its order.
+        budget: the time after which to stop: seconds, or text such as "60s", "5m", "1m30s". The fastest is measured
+            again even then.
         runner, timeout, callbacks, progress, measure_options: as for `tune`.
 
     Ctrl-C ends the sweep early; the result says so.
 
     Raises:
-        ArgumentError: an option outside its domain, or a whole space that is too large.
+        ArgumentError: an option is outside its domain, or the whole space is too large.
         RecordError: the file cannot be written, is damaged, or holds records of the task that were measured on another
             machine or chosen by a tuner.
         TuningError: the records or the measuring broke.

@@ -99,7 +99,7 @@ class CostModelContract:
         refused("call fit", lambda: model.predict(easy_data(4)[0]))
 
     def scores(self) -> str:
-        """Write the scores of a model with a seed, as text."""
+        """Write the scores of a model with a given seed as text."""
         features, costs = easy_data(60)
         model = self.make(seed=5)
         model.fit(features[:40], costs[:40])
@@ -107,14 +107,14 @@ class CostModelContract:
 
 
 def easy_data(rows: int) -> tuple[Features, Floats]:
-    """Five features of which two decide the costs."""
+    """Make data with five features, two of which decide the costs."""
     features = np.random.default_rng(17).random((rows, 5)).astype(np.float32)
     costs: Floats = 1e-3 * (1.0 + 2.0 * features[:, 0] + features[:, 3]).astype(np.float64)
     return features, costs
 
 
 def refused(message: str, call: Callable[[], object]) -> None:
-    """Assert that the call raises `ArgumentError` with a message in which the pattern is found."""
+    """Assert that the call raises `ArgumentError` with a message that contains the pattern."""
     try:
         call()
     except ArgumentError as error:

@@ -1,4 +1,4 @@
-"""Runs a test method in another process, to check that results depend on the seed only."""
+"""A test method run in another process, to check that results depend only on the seed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ for line in sys.stdin:
 def in_another_process(test: object, method: str) -> str:
     """Call `method` of the class of `test` in another process, which orders hashes differently; return its text.
 
-    A class inside a function cannot be found from there: the test is skipped.
+    The other process cannot find a class inside a function: the test is then skipped.
     """
     kind = type(test)
     path = inspect.getsourcefile(kind)
@@ -56,7 +56,7 @@ def in_another_process(test: object, method: str) -> str:
 
 @lru_cache(maxsize=1)
 def _process() -> subprocess.Popen[str]:
-    """Start a process for all tests: that takes longer than a test."""
+    """Start one process for all tests, because starting it takes longer than a test."""
     hashes = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     environment = {**os.environ, "PYTHONHASHSEED": hashes, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(

@@ -29,17 +29,17 @@ from pegbox.search.testing.subprocess_test import in_another_process
 from pegbox.space import Config, ConfigSpace, ListedSpace
 
 CostFunction = Callable[[Config], float]
-"""Seconds of a configuration; infinity for one that fails."""
+"""A function that computes the seconds of a configuration; infinity for one that fails."""
 
 FLOP = 2.0 * 1024**3
-"""Work of the artificial machine's only program, a 1024×1024×1024 matrix product."""
+"""The work of the artificial machine's only program, a 1024×1024×1024 matrix product."""
 
 
 OVERLAP_LOSS = 0.3
 
 
 def matmul_space() -> ConfigSpace:
-    """Seven knobs as a tiled matrix product has them, 2.9 million configurations, most of them slow."""
+    """Make seven knobs like those of a tiled matrix product: 2.9 million configurations, most of them slow."""
     space = ConfigSpace()
     space.define_split("tile_y", 1024, num_outputs=3)
     space.define_split("tile_x", 1024, num_outputs=3)
@@ -52,10 +52,11 @@ def matmul_space() -> ConfigSpace:
 
 
 def matmul_cost(config: Config) -> float:
-    """Seconds on a machine with 16-lane vectors, 32 registers, two levels of cache and a compiler that gives up.
+    """Compute the seconds on a machine with 16-lane vectors, 32 registers, two levels of cache and a compiler that
+    gives up.
 
-    A roofline (Williams et al., CACM 2009): the slower of computing and of moving data, and a part of the other one,
-    because no machine overlaps them wholly; each has its cliffs.
+    A roofline (Williams et al., CACM 2009): the slower of computing and moving data, plus a part of the other, because
+    no machine overlaps them fully; each has its cliffs.
     """
     _, middle_y, inner_y = config["tile_y"].size
     _, middle_x, inner_x = config["tile_x"].size
@@ -90,12 +91,12 @@ def _memory_seconds(config: Config, middle_y: int, middle_x: int, inner_k: int) 
 
 
 def _noise(config: Config) -> float:
-    """Up to 2% that differ between configurations and never between runs."""
+    """Compute a deviation of up to 2% that differs between configurations but not between runs."""
     return 1.0 + 0.02 * (zlib.crc32(repr(tuple(config.digits)).encode()) % 1000) / 1000
 
 
 class ArtificialMeasurer(Measurer):
-    """Measures by calling a function, so that searches can be tested without a compiler and without noise."""
+    """A measurer that calls a function, so that searches can be tested without a compiler and without noise."""
 
     def __init__(self, cost: CostFunction = matmul_cost) -> None:
         self.cost = cost
@@ -115,14 +116,14 @@ class ArtificialMeasurer(Measurer):
 
 
 def result_of(cost: float) -> Result:
-    """`Ok` with one cost in seconds, or `Failed` for infinity."""
+    """Make `Ok` with one cost in seconds, or `Failed` for infinity."""
     return Failed(FailureKind.COMPILE_ERROR, "too much code") if cost == math.inf else Ok((cost,))
 
 
 class TunerContract:
     """A test suite for tuners. Subclass it, override `make`, and pytest runs it.
 
-    A tuner that takes long for each proposal sets a smaller `batch`, the configurations of most rounds.
+    A tuner that is slow to propose may set a smaller `batch`, the number of configurations of most rounds.
     """
 
     batch: ClassVar[int] = 16
@@ -169,7 +170,9 @@ class TunerContract:
         assert first == again
 
     def test_gives_the_same_proposals_in_another_process(self) -> None:
-        assert self.proposals() == in_another_process(self, "proposals")  # skips here first, if it has to
+        assert self.proposals() == in_another_process(
+            self, "proposals"
+        )  # the call skips the test if necessary, so it comes first
 
     def test_stays_inside_a_listed_space(self) -> None:
         whole = constrained_space()
@@ -234,7 +237,7 @@ class TunerContract:
     def rounds(
         self, tuner: Tuner, *, batches: int, n: int | None = None, cost: CostFunction = matmul_cost
     ) -> Iterator[tuple[list[Config], list[Result]]]:
-        """Ask for `n` configurations, by default a `batch`, and tell their costs, a number of times."""
+        """Repeatedly ask for `n` configurations, by default a `batch`, and tell their costs."""
         for _ in range(batches):
             configs = list(tuner.ask(n or self.batch))
             results = [result_of(cost(config)) for config in configs]
@@ -242,12 +245,12 @@ class TunerContract:
             yield configs, results
 
     def proposals(self) -> str:
-        """Write the proposals of a tuner with a seed in a few rounds, as text."""
+        """Write the proposals of a tuner with a given seed in a few rounds as text."""
         asked = self.rounds(self.make(constrained_space(), seed=11), batches=4, n=8)
         return " ".join(str(config.index) for configs, _ in asked for config in configs)
 
     def drain(self, tuner: Tuner, *, n: int = 7, limit: int = 1000) -> list[Config]:
-        """Ask and tell until the tuner has nothing left; fails when that takes more than `limit` asks."""
+        """Ask and tell until the tuner has nothing left; fail if that takes more than `limit` asks."""
         found: list[Config] = []
         for _ in range(limit):
             configs = list(tuner.ask(n))
@@ -268,7 +271,7 @@ def small_space() -> ConfigSpace:
 
 
 def constrained_space() -> ConfigSpace:
-    """`matmul_space` with the register tile bounded, which leaves a small part of it."""
+    """Make `matmul_space` with a bounded register tile, which leaves a small part of it."""
     space = matmul_space()
     space.add_constraint(
         lambda config: bool(8 <= config["tile_y"].size[2] * config["tile_x"].size[2] // 16 <= 28),
@@ -279,7 +282,7 @@ def constrained_space() -> ConfigSpace:
 
 
 def range_space() -> ConfigSpace:
-    """Make a space of numbers: two logarithmic ranges with a constraint, one that exists only sometimes, a choice."""
+    """Make a space of numbers: two logarithmic ranges with a constraint, a conditional range, and a choice."""
     space = ConfigSpace()
     space.define_int("count", 1, 10**9, log=True)
     space.define_float("rate", 1e-4, 1.0, log=True)

@@ -17,12 +17,12 @@ from pegbox.tir.script import tir as tir
 
 
 def from_source(text: str, name: str = "<script>") -> IRModule | Function:
-    """Read a script: a class gives a module, a single function gives that function.
+    """Read a script: return a module for a class, a function for a single function.
 
     Args:
-        name: what errors call the text.
+        name: the text's name in errors.
 
     Raises:
-        ScriptError: the text is not in the dialect; the error points at line and column.
+        ScriptError: the text is not in the dialect; the error shows line and column.
     """
     return read_text(text, name)

@@ -8,10 +8,10 @@ from pegbox.loops.nodes import Function
 
 
 def ir_module(cls: type) -> IRModule:
-    """Return a class whose functions are decorated with `T.prim_func`, as a module.
+    """Turn a class whose functions are decorated with `T.prim_func` into a module.
 
     Raises:
-        ScriptError: it has none, or one that is not decorated.
+        ScriptError: it has no function, or one that is not decorated.
     """
     functions: dict[str, Function] = {}
     for name, value in vars(cls).items():

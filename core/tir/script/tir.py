@@ -24,11 +24,11 @@ def prim_func(python: Any = None, *, name: str | None = None, private: bool = Fa
     """Read the function's text as a program; the function itself never runs.
 
     Args:
-        name: of the program, where Python's name cannot be it.
-        private: not meant to be called from outside; kept as an attribute.
+        name: the program's name, if it cannot be the Python function's.
+        private: True for a program that is not meant to be called from outside; kept as an attribute.
 
     Raises:
-        ScriptError: the text is not in the dialect; the error points at file, line and column.
+        ScriptError: the text is not in the dialect; the error shows file, line and column.
     """
     around = _names_around(sys._getframe(1))
     if python is None:
@@ -37,7 +37,7 @@ def prim_func(python: Any = None, *, name: str | None = None, private: bool = Fa
 
 
 def _names_around(frame: FrameType) -> Mapping[str, Any]:
-    """Return the names that the decorated function sees: of its module, and of the functions and classes around it."""
+    """Return the names visible to the decorated function, from its module and the functions and classes around it."""
     names: dict[str, Any] = {}
     here: FrameType | None = frame
     while here is not None and here.f_globals is frame.f_globals and here.f_locals is not here.f_globals:
@@ -47,7 +47,7 @@ def _names_around(frame: FrameType) -> Mapping[str, Any]:
 
 
 def _cells(python: Any) -> Mapping[str, Any]:
-    """Give the values that the function itself holds from the scopes around it."""
+    """Return the values in the function's closure."""
     cells = zip(python.__code__.co_freevars, python.__closure__ or (), strict=True)
     return {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
 

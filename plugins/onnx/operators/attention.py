@@ -20,7 +20,7 @@ def _heads(node: OperatorNode, x: te.Tensor, name: str) -> te.Tensor:
     """Bring [batch, steps, heads * size] into the order [batch, heads, steps, size].
 
     Args:
-        name: that of the attribute with the number of heads.
+        name: the name of the attribute with the number of heads.
     """
     heads = node.get(name)
     if x.ndim == 4 or heads is None:
@@ -33,7 +33,7 @@ def _heads(node: OperatorNode, x: te.Tensor, name: str) -> te.Tensor:
 
 
 def _masked(mask: te.Tensor, at: tuple[Index, ...], dtype: str) -> Any:
-    """Return the mask's part of the bias; elements that the mask lacks are excluded."""
+    """Return the mask's part of the bias, which excludes elements beyond the mask."""
     own = at[4 - mask.ndim :]
     last = mask.shape[-1]
     places = [
@@ -62,14 +62,14 @@ def attention(
     shifted = logits if bias is None else elementwise(lambda e, x: e + x, logits, bias, name="biased")
     weights = _weights(shifted, bias, dtype_of(node, "softmax_precision", q.dtype))
     made = _values(weights, v)
-    # The caller's arrays cannot be outputs of a kernel.
+    # A kernel cannot return the caller's arrays.
     k, v = (x if past_k is not None else reshaped(x, x.shape, name="present") for x in (k, v))
     asked = [raw, logits, shifted, weights][node.get("qk_matmul_output_mode", 0)]
     return [_side_by_side(made) if flat else made, k, v, asked]
 
 
 def _scores(q: te.Tensor, k: te.Tensor, scale: float) -> te.Tensor:
-    """Multiply queries by keys; each is scaled before, so that no product is larger than needed."""
+    """Multiply queries by keys, both scaled before, so that products stay small."""
     batch, heads, steps, size = q.shape
     group, wide, root = heads // k.shape[1], sum_type(q.dtype), te.const(math.sqrt(scale), q.dtype)
     d = te.reduce_axis((0, size), name="d")
@@ -87,7 +87,7 @@ def _scores(q: te.Tensor, k: te.Tensor, scale: float) -> te.Tensor:
 def _bias(
     node: OperatorNode, logits: te.Tensor, mask: te.Tensor | None, lengths: te.Tensor | None, past: int
 ) -> te.Tensor | None:
-    """Make the mask, the causal order, windows and lengths one bias; None where each query sees all keys."""
+    """Combine the mask, the causal order, windows and lengths into one bias; None if each query sees all keys."""
     steps, dtype = logits.shape[2], logits.dtype
     causal, left, right = node.get("is_causal", 0), node.get("left_window_size", -1), node.get("right_window_size", -1)
     if not (causal or left >= 0 or right >= 0) and lengths is None and mask is None:
@@ -111,7 +111,7 @@ def _bias(
 
 
 def _weights(shifted: te.Tensor, bias: te.Tensor | None, kind: str) -> te.Tensor:
-    """Compute the softmax of rows in the type `kind`; a row of which the bias excludes all gives zeros."""
+    """Compute the softmax of rows in the type `kind`; a row with all elements excluded gives zeros."""
     dtype = shifted.dtype
     high = reduced(converted(shifted, kind), [3], te.max, name="high")
     exponents = elementwise(

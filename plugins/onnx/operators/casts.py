@@ -14,11 +14,11 @@ DTYPES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
     11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16",
 }  # fmt: skip
-"""The element types of ONNX that tensors may have, by their numbers."""
+"""The element types of ONNX for tensors, by number."""
 
 
 def dtype_of(node: OperatorNode, name: str, default: str | None = None) -> str:
-    """Return the element type that an attribute names."""
+    """Return the element type named by an attribute."""
     number = node.get(name)
     found = DTYPES.get(number) if number else default
     if found is None:
@@ -27,7 +27,7 @@ def dtype_of(node: OperatorNode, name: str, default: str | None = None) -> str:
 
 
 def converted(x: te.Tensor, dtype: str, *, name: str = "Cast") -> te.Tensor:
-    """Convert a tensor; X itself if it has the type."""
+    """Convert a tensor; return X itself if it has the type."""
     return x if x.dtype == dtype else elementwise(lambda e: te.cast(dtype, e), x, name=name)
 
 

@@ -1,4 +1,4 @@
-"""`computed`, the stage that most operators are."""
+"""`computed`, the single stage of most operators."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from pegbox import te
 
 
 def computed(shape: Sequence[int], element: Callable[..., Any], *, name: str) -> te.Tensor:
-    """Make the tensor of a function of the indices."""
+    """Make a tensor from a function of the indices."""
     made: te.Tensor = te.compute(tuple(shape), element, name=name)
     return made

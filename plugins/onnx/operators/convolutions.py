@@ -51,7 +51,7 @@ def conv_transpose(node: OperatorNode, x: te.Tensor, w: te.Tensor, b: te.Tensor 
     def channels(o: Any) -> tuple[Any, Any]:
         return (rc, o) if groups == 1 else (te.floordiv(o, per) * inner + rc, te.floormod(o, per))
 
-    if apart:  # windows side by side: each output has one input
+    if apart:  # disjoint windows: each output has one input
 
         def alone(i: Any, o: Any, *at: Any) -> Any:
             channel, own = channels(o)
@@ -87,7 +87,7 @@ def conv_transpose(node: OperatorNode, x: te.Tensor, w: te.Tensor, b: te.Tensor 
 def _cut(
     node: OperatorNode, full: Sequence[int], spatial: Sequence[int], strides: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """Return the elements to leave out before each axis of a transposed convolution, and the extents that stay."""
+    """Return the number of elements to drop before each axis of a transposed convolution, and the remaining extents."""
     rank = len(full)
     extra = node.get("output_padding") or [0] * rank
     longer = [f + o for f, o in zip(full, extra, strict=True)]

@@ -1,4 +1,4 @@
-"""Operators that compute each element from one element of each input, which are broadcast."""
+"""Operators that compute each element from one element of each broadcast input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pegbox.plugins.onnx.operators.computed import computed
 Function = Callable[..., Any]
 
 _AT_ONCE = 32
-"""The most operands of one expression."""
+"""The largest number of operands of one expression."""
 
 
 def _plain(kind: str, function: Function) -> None:

@@ -1,4 +1,4 @@
-"""Operators that read and write elements at indices that tensors hold."""
+"""Operators that read and write elements at indices from tensors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of, placed
 
 
 def bounded(index: Index, extent: int) -> Index:
-    """Return an index that may count from the end as one from the beginning."""
+    """Convert an index that may count from the end to one from the beginning."""
     index = te.cast("int64", index)
     return te.if_then_else(index < 0, index + extent, index)
 
 
 def readable(index: Index, extent: int) -> Index:
-    """Return the index of an element: the nearest one for an index beyond the axis, which would read other memory."""
+    """Clamp an index to the axis, beyond which it would read other memory."""
     return te.maximum(te.minimum(bounded(index, extent), extent - 1), 0)
 
 
@@ -43,7 +43,7 @@ def gather(node: OperatorNode, x: te.Tensor, indices: te.Tensor | None = None) -
 
 
 def _steps(node: OperatorNode, extent: int) -> list[int] | None:
-    """Return known indices as the first one and a step along each of their axes; None if they have no such form."""
+    """Write known indices as the first one and a step along each of their axes; None if that is impossible."""
     if 1 not in node.constants:
         return None
     indices = np.where(node.constants[1] < 0, node.constants[1] + extent, node.constants[1]).astype("int64")
@@ -121,9 +121,9 @@ def scattered(
     hits: Callable[..., Any],
     update: Callable[..., Any],
 ) -> te.Tensor:
-    """Replace the elements of X that updates hit, or combine them with these.
+    """Replace the elements of X hit by updates, or combine them with the updates.
 
-    te writes each element once, so every element searches the updates: the last one that hits it counts.
+    te writes each element once, so every element searches the updates for the last one that hits it.
 
     Args:
         over: the axes of the updates.

@@ -16,7 +16,7 @@ from pegbox.plugins.onnx.operators.shapes import axis_of
 
 
 def _moments(x: te.Tensor, axes: Sequence[int]) -> tuple[te.Tensor, te.Tensor]:
-    """Compute the mean of the elements along axes, and of the squares of their differences to it."""
+    """Compute the mean of the elements along axes, and the mean of their squared deviations."""
     share = 1 / math.prod(x.shape[axis] for axis in axes)
     mean = elementwise(lambda e: e * share, reduced(x, axes, te.sum, name="total"), name="mean")
     apart = elementwise(lambda e, m: (e - m) * (e - m), x, mean, name="apart")

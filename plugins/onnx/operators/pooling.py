@@ -34,7 +34,7 @@ def _pooled(
 
 
 def _is_of_lines(windows: Windows) -> bool:
-    """Decide if to combine windows along one dimension after the other: large ones that overlap share lines."""
+    """Decide whether to combine windows along one dimension after the other: large overlapping ones share lines."""
     overlap = all(k > s for k, s in zip(windows.kernel, windows.strides, strict=True))
     return overlap and 3 * sum(windows.kernel) < 2 * math.prod(windows.kernel)
 
@@ -60,9 +60,9 @@ def max_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor | list[te.Tensor]:
 
 
 def _places(node: OperatorNode, x: te.Tensor, best: te.Tensor, windows: Windows, counts: tuple[int, ...]) -> te.Tensor:
-    """Find the place in X of the first element of each window that is NaN or the maximum.
+    """Find the place in X of each window's first element that is NaN or the maximum.
 
-    Elements of a window are compared by rows, even where places are counted by columns.
+    Elements of a window are compared by rows, even if places are counted by columns.
     """
     over = [te.reduce_axis((0, k), name=f"r{d}") for d, k in enumerate(windows.kernel)]
 
@@ -105,7 +105,7 @@ def max_unpool(node: OperatorNode, x: te.Tensor, places: te.Tensor) -> te.Tensor
     over = [te.reduce_axis((0, e), name=f"k{d}") for d, e in enumerate(extents)]
 
     def element(i: Any, o: Any, *at: Any) -> Any:
-        # The places are counted in the natural shape.
+        # Places are counted in the original shape.
         inside = [p < e for p, e in zip(at, natural, strict=True)]
         here = te.all(*inside, places(i, o, *over).equal(flat_index([n, c, *natural], [i, o, *at])))
         return te.sum(te.if_then_else(here, x(i, o, *over), te.const(0, x.dtype)), axis=over)
@@ -136,7 +136,7 @@ def average_pool(node: OperatorNode, x: te.Tensor) -> te.Tensor:
 
 
 class _PooledAxis(NamedTuple):
-    """A pooled axis: its windows, and the elements that count, which are `extent` ones from the place `first` on."""
+    """A pooled axis: its windows, and the elements that count, `extent` of them from the place `first` on."""
 
     windows: int
     kernel: int
@@ -147,17 +147,17 @@ class _PooledAxis(NamedTuple):
 
     @property
     def starts_inside(self) -> bool:
-        """True if no window begins in front of the first element that counts."""
+        """True if no window begins before the first element that counts."""
         return self.first == 0
 
     @property
     def ends_inside(self) -> bool:
-        """True if no window ends behind the last element that counts."""
+        """True if no window ends after the last element that counts."""
         return (self.windows - 1) * self.stride + self._reach < self.first + self.extent
 
     @property
     def may_miss(self) -> bool:
-        """True if some window has no element that counts, because its steps are long or the border is wide."""
+        """True if some window has no element that counts, because of long steps or a wide border."""
         stop, steps = self.first + self.extent, range(0, self._reach + 1, self.dilation)
         begins = range(0, self.windows * self.stride, self.stride)
         return any(all(not self.first <= begin + step < stop for step in steps) for begin in begins)
@@ -173,14 +173,14 @@ class _PooledAxis(NamedTuple):
         return te.minimum(te.floordiv(self.extent - 1 - begin, d) + 1, self.kernel) - least
 
     def tests(self, i: Any) -> list[Any]:
-        """Make the tests that a window has all of its elements."""
+        """Make the tests for windows with all of their elements."""
         begin = i * self.stride
         after = [] if self.ends_inside else [begin + self._reach < self.first + self.extent]
         return after if self.starts_inside else [begin >= self.first, *after]
 
 
 def _counted(node: OperatorNode, windows: Windows, extents: Sequence[int], counts: Sequence[int]) -> list[_PooledAxis]:
-    """Return the axes with the elements that count: those of the border if the node says so."""
+    """Return the axes with the elements that count, including the border if the node says so."""
     rank = len(extents)
     pads = [0] * (2 * rank)
     if node.get("count_include_pad", 0):

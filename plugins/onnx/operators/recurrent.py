@@ -1,4 +1,4 @@
-"""Recurrent layers: RNN, LSTM and GRU, each of whose directions is one scan over the steps."""
+"""Recurrent layers: RNN, LSTM and GRU, with one scan over the steps for each direction."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Function = Callable[[Any], Any]
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 """The number of products with the input in each step."""
 PANEL = 16
-"""The columns of recurrent weights that lie side by side: a vector or several of all processors."""
+"""The number of adjacent columns of recurrent weights, a multiple of every processor's vector."""
 PREPARED = "prepared"
-"""The attribute of a layer that is given the products of all inputs with W, and R in panels of columns."""
+"""The attribute of a layer that takes the products of all inputs with W, and R in panels of columns."""
 
 
 def _activation(node: OperatorNode, name: str, alpha: float | None, beta: float | None) -> Function:
@@ -91,12 +91,12 @@ class Direction:
         return te.maximum(te.minimum(te.cast("int64", self._lengths(i)), self.steps) - 1 - t, 0)
 
     def _input(self, t: Index, i: Index, k: Index) -> Any:
-        """Return an element of what a step is given."""
+        """Return an element of a step's input."""
         row = self._step(t, i)
         return self._x(i, row, k) if self._batchwise else self._x(row, i, k)
 
     def inputs(self, *, with_recurrent_bias: int = 1 << 30) -> Callable[[Index, Index, Index], Any]:
-        """Multiply all inputs by the weights, and add the biases; gives the elements by step, row and output.
+        """Multiply all inputs by the weights, and add the biases; return the elements by step, row and output.
 
         Args:
             with_recurrent_bias: the first output whose recurrent bias is left out.
@@ -159,13 +159,13 @@ class Direction:
         return computed((1, self.batch, self.hidden), element, name=name)
 
     def kept(self, new: Any, old: Any, t: Index, i: Index) -> Any:
-        """Keep the old value of a state behind the end of a sequence."""
+        """Keep the old value of a state beyond the end of a sequence."""
         if self._lengths is None:
             return new
         return te.if_then_else(t <= te.cast("int64", self._lengths(i)), new, old)
 
     def output(self, states: te.Tensor) -> te.Tensor:
-        """Return the states of each step as Y has them: [steps, 1, batch, hidden]."""
+        """Return the states of each step in the layout of Y: [steps, 1, batch, hidden]."""
 
         def element(t: Index, _: Index, i: Index, h: Index) -> Any:
             row = self._step(t, i)
@@ -194,7 +194,7 @@ def _layer(
     node: OperatorNode, x: te.Tensor, w: te.Tensor | None, r: te.Tensor, b: te.Tensor | None,
     lengths: te.Tensor | None, run: Callable[[Direction, int], list[te.Tensor]],
 ) -> list[te.Tensor]:  # fmt: skip
-    """Run each direction, which gives its states; return all steps of the first state, and each state's last row."""
+    """Run each direction for its states; return all steps of the first state, and each state's last row."""
     if w is not None:
         _check(node, x, w, r, b)
     made = []

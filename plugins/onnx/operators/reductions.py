@@ -22,7 +22,7 @@ def reduced(
     x: te.Tensor, axes: Sequence[int], combine: Combine, *, keep: bool = True, name: str = "reduce",
     map_: Callable[[Any], Any] = lambda e: e,
 ) -> te.Tensor:  # fmt: skip
-    """Combine the elements along axes, which stay with an extent of 1 or go."""
+    """Combine the elements along axes, which keep an extent of 1 or are removed."""
     if not axes:
         return elementwise(map_, x, name=name)
     over = {axis: te.reduce_axis((0, x.shape[axis]), name=f"k{axis}") for axis in axes}
@@ -90,7 +90,7 @@ _FEW = 8
 
 
 def _powers(node: OperatorNode, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """The differences to the largest element of a row, their powers, and these powers' sum."""
+    """Compute the differences from a row's largest element, their powers, and the sum of the powers."""
     axis = axis_of(node, node.get("axis", -1), x.ndim)
     high = reduced(x, [axis], te.max, name="high")
     low = elementwise(lambda e, h: e - h, x, high, name="shifted")
@@ -99,7 +99,7 @@ def _powers(node: OperatorNode, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.
 
 
 def row_sums(x: te.Tensor, axis: int) -> te.Tensor:
-    """Sum the elements of each row; those of few bfloat16 are rounded at each step, as ONNX's own evaluator does."""
+    """Sum the elements of each row; round short sums of bfloat16 at each step, as ONNX's own evaluator does."""
     if x.dtype not in ("float16", "bfloat16"):
         return reduced(x, [axis], te.sum, name="total")
     if x.dtype == "float16" or x.shape[axis] > _FEW:
@@ -113,7 +113,7 @@ def row_sums(x: te.Tensor, axis: int) -> te.Tensor:
 
 
 def _by_rows(node: OperatorNode, x: te.Tensor, function: Callable[[OperatorNode, te.Tensor], te.Tensor]) -> te.Tensor:
-    """Apply a function of one axis; before opset 13 the axis and all behind it were one."""
+    """Apply a function of one axis; before opset 13, the axis and all after it were joined."""
     if node.opset >= 13:
         return function(node, x)
     axis = node.get("axis", 1) % x.ndim
@@ -181,7 +181,7 @@ def running(node: OperatorNode, x: te.Tensor) -> te.Tensor:
     extent, first = x.shape[axis], te.const(int(node.kind == "CumProd"), x.dtype)
 
     def given(*at: Any) -> Any:
-        """Read the elements in their order, one later if each is left out of its own result."""
+        """Read the elements in order, shifted by one if each is excluded from its own result."""
         place = at[axis] - 1 if apart else at[axis]
         value = x(*at_axis(at, axis, extent - 1 - place if back else place))
         return te.if_then_else(place >= 0, value, first) if apart else value

@@ -22,12 +22,12 @@ Weight = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Coordinates:
-    """The place in the input that each output along an axis is read at: `slope * i + offset`, exactly.
+    """The exact place in the input of each output along an axis: `slope * i + offset`.
 
     Attributes:
         extent, count: the numbers of inputs and outputs.
         scale: the number of outputs for each input.
-        bounded: whether outputs with a place beyond the input get another value.
+        bounded: True if outputs with a place beyond the input get another value.
     """
 
     extent: int
@@ -39,12 +39,12 @@ class Coordinates:
 
     @property
     def changes(self) -> bool:
-        """True if outputs are not the inputs in their places."""
+        """True if the outputs differ from the inputs."""
         return self.slope != 1 or bool(self.offset) or self.count != self.extent
 
     @property
     def denominator(self) -> int:
-        """The number of parts of a pixel in which places are exact."""
+        """The denominator of a pixel's fractions in which places are exact."""
         return math.lcm(self.slope.denominator, self.offset.denominator)
 
     def numerator(self, index: Index, *, times: int = 1) -> Index:
@@ -67,7 +67,7 @@ class Coordinates:
         return self.clamped(place, -1, 1)
 
     def clamped(self, place: Index, before: int, after: int) -> Index:
-        """Keep a place, which is at most so far from the exact one, in the input."""
+        """Clamp a place, at most so far from the exact one, to the input."""
         ends = [self.offset, self.slope * (self.count - 1) + self.offset]
         if min(ends) + before <= -1:
             place = te.maximum(place, 0)
@@ -119,7 +119,7 @@ def _cubic(a: float) -> Weight:
 def _interpolated(
     x: te.Tensor, axis: int, along: Coordinates, weight: Weight, reach: int, *, antialias: bool, exclude: bool
 ) -> te.Tensor:
-    """Resize one axis: each output is the sum of the inputs around it by weights of their distances."""
+    """Resize one axis: each output is the sum of nearby inputs, weighted by their distances."""
     shrink = min(along.scale, Fraction(1)) if antialias else Fraction(1)
     first = math.floor(-reach / shrink) + 1
     d = along.denominator

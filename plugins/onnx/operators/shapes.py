@@ -1,4 +1,4 @@
-"""Shapes: changes of them, orders of axes, and the arrays that they decide."""
+"""Operators of shapes: reshaping, permuting axes, and arrays derived from shapes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Index = Any
 
 
 def placed(x: te.Tensor, shape: Sequence[int], element: Callable[..., Any], name: str) -> te.Tensor | Array:
-    """Make a tensor of elements of X, or an array if the shape has no elements."""
+    """Make a tensor from elements of X, or an array if the shape has no elements."""
     return np.empty(tuple(shape), x.dtype) if 0 in shape else computed(shape, element, name=name)
 
 

@@ -16,7 +16,7 @@ from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of
 
 
 def _window(kind: str, *weights: float) -> None:
-    """Register a sum of cosines, whose weights begin with that of the constant."""
+    """Register a sum of cosines, whose first weight is that of the constant."""
 
     @operator(kind, constants=(0,))
     def meaning(node: OperatorNode) -> Array:
@@ -57,12 +57,12 @@ def _roots(length: int, function: Callable[[Any], Any], sign: int = 1) -> Callab
 
 
 def _transform(node: OperatorNode, x: te.Tensor, axis: int, length: int) -> te.Tensor:
-    """Transform the axis of X, whose last axis has real and imaginary parts, or real ones alone."""
+    """Transform the axis of X, whose last axis has real and imaginary parts, or only real ones."""
     inverse, onesided = node.get("inverse", 0), node.get("onesided", 0)
     extent, parts = x.shape[axis], x.shape[-1]
     if parts > 2:
         raise node.refuse(f"a last axis of {parts} elements, not of a real part, or a real and an imaginary one")
-    short = inverse and onesided  # the rest of the frequencies is the mirror image of these
+    short = inverse and onesided  # the remaining frequencies mirror these
     count = length // 2 + 1 if onesided and not inverse else length
     cos, sin = _roots(length, te.cos), _roots(length, te.sin, 1 if inverse else -1)
     n = te.reduce_axis((0, length if short else min(extent, length)), name="n")
@@ -73,7 +73,7 @@ def _transform(node: OperatorNode, x: te.Tensor, axis: int, length: int) -> te.T
         mirrored = n > length // 2
         place = te.if_then_else(mirrored, length - n, n)
         value = x(*at_axis(at[:-1], axis, te.minimum(place, extent - 1)), part)
-        if length // 2 >= extent:  # the frequencies that are not given are 0
+        if length // 2 >= extent:  # missing frequencies are 0
             value = te.if_then_else(place < extent, value, te.const(0.0, x.dtype))
         return te.if_then_else(mirrored, -value, value) if part else value
 

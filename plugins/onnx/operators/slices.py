@@ -21,7 +21,7 @@ def concat(node: OperatorNode, *given: te.Tensor | None) -> te.Tensor:
 
 
 def joined(tensors: Sequence[te.Tensor], axis: int) -> te.Tensor:
-    """Put tensors behind each other along an axis."""
+    """Concatenate tensors along an axis."""
     axis %= tensors[0].ndim
     begins = [sum(each.shape[axis] for each in tensors[:k]) for k in range(len(tensors))]
     shape = at_axis(tensors[0].shape, axis, sum(each.shape[axis] for each in tensors))
@@ -63,8 +63,8 @@ def slice_(node: OperatorNode, x: te.Tensor) -> te.Tensor | Array:
         d = axis_of(node, axis, x.ndim)
         if not step:
             raise node.refuse("a step of 0")
-        # An end in front of the first element is the same as none, and not the last one, which Python's -1 is; a start
-        # there is the first element, where Python has none.
+        # An end before the first element means none, unlike Python's -1, which is the last element; a start there means
+        # the first element, for which Python has no number.
         last = None if step < 0 and end < -x.shape[d] else end
         ranges[d] = range(x.shape[d])[max(start, -x.shape[d]) : last : step]
 
@@ -123,7 +123,7 @@ def pad(node: OperatorNode, x: te.Tensor, _: None = None, value: te.Tensor | Non
 
 
 def reflected(index: Index, extent: int, *, borders: bool = False) -> Index:
-    """Turn an index back at both ends of an axis: at the last elements, or at the borders beyond them."""
+    """Reflect an index at both ends of an axis: at the last elements, or at the borders beyond them."""
     period = 2 * extent if borders else 2 * (extent - 1)
     if not period:
         return 0

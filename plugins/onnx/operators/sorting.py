@@ -14,13 +14,13 @@ from pegbox.plugins.onnx.operators.computed import computed
 from pegbox.plugins.onnx.operators.shapes import Index, at_axis, axis_of
 
 FEW = 4
-"""The least ratio of all elements to those that are picked for which picking them one by one is faster than ranks."""
+"""The smallest ratio of all elements to the picked ones for which picking one by one is faster than ranks."""
 
 MANY = 24
-"""The number of elements from which finding the last of them first is faster than picking them one by one."""
+"""The number of elements from which finding the last one first is faster than picking one by one."""
 
 LONG = 128
-"""The length of rows from which that is faster than ranks, unless nearly all elements are asked for."""
+"""The length of rows from which that is faster than ranks, unless nearly all elements are needed."""
 
 
 @operator("TopK", constants=(1,))
@@ -47,14 +47,14 @@ def top_k(node: OperatorNode, x: te.Tensor) -> tuple[te.Tensor, te.Tensor]:
 
 
 def _method(extent: int, count: int) -> Callable[[te.Tensor, int], te.Tensor]:
-    """Choose the function that finds the places of the `count` largest keys of each row, in their order."""
+    """Choose the function that finds the places of the `count` largest keys of each row, in order."""
     if count < MANY and FEW * count <= extent:
         return _one_by_one
     return _last_first if extent >= LONG and 4 * count <= 3 * extent else _by_ranks
 
 
 def _key(x: Any) -> Any:
-    """Return an integer that is larger where a number is."""
+    """Map a number to an integer of the same order."""
     if x.dtype in ("float16", "bfloat16"):
         x = te.cast("float32", x)
     bits = int(x.dtype.lstrip("uintfloa"))
@@ -69,7 +69,7 @@ def _key(x: Any) -> Any:
 
 
 def _by_ranks(keys: te.Tensor, count: int) -> te.Tensor:
-    """Find the place of each element by counting those that come before it: no step depends on another."""
+    """Find the place of each element by counting those before it, so that steps are independent."""
     *rows, extent = keys.shape
     j = te.reduce_axis((0, extent), name="j")
     i = te.reduce_axis((0, extent), name="i")
@@ -88,7 +88,7 @@ def _by_ranks(keys: te.Tensor, count: int) -> te.Tensor:
 
 
 def _one_by_one(keys: te.Tensor, count: int) -> te.Tensor:
-    """Find each element as the best of those that come after its predecessor. Equal elements keep their order."""
+    """Find each element as the best after its predecessor. Equal elements keep their order."""
     *rows, extent = keys.shape
     steps = count + 1, *rows
     values, places = te.placeholder(steps, keys.dtype, "values"), te.placeholder(steps, "int32", "places")
@@ -120,7 +120,7 @@ def _one_by_one(keys: te.Tensor, count: int) -> te.Tensor:
 
 
 def _last_first(keys: te.Tensor, count: int) -> te.Tensor:
-    """Find the last element by its bits, the others as those that come before it, and order these by their ranks."""
+    """Find the last element by its bits, then those before it, and order them by their ranks."""
     *rows, _ = keys.shape
     last = _last(keys, count)
     before = computed(keys.shape, lambda *at: _one(keys(*at) > last(*at[:-1])), name="before")

@@ -1,4 +1,4 @@
-"""The borders and steps of windows, as ONNX gives them."""
+"""The borders and steps of windows in ONNX."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Windows:
             room = e + low + high - d * (k - 1) - 1
             count = (-(-room // s) if ceil else room // s) + 1
             if ceil and (count - 1) * s >= e + low:
-                count -= 1  # a window that would begin in the border behind
+                count -= 1  # a window that would begin in the trailing border
             found.append(count)
         return tuple(found)
 
