@@ -251,10 +251,10 @@ def _stays_in_l2(p: Product, c: pb.Config) -> bool:
     its rows are long, each row of a tile is in a separate page: for many tiles, packing takes less time. All of B is
     packed without a prefetch, which takes long.
     """
-    layout, l2 = layout_of(c, p), p.target.caches.l2
-    if layout == STREAM or (c["k_block"].val and 2 * p.m * p.n * p.itemsize > l2):
+    l2 = p.target.caches.l2
+    if c["k_block"].val and 2 * p.m * p.n * p.itemsize > l2:
         return False
-    is_packed, rows_stay = layout == PACKED, c["order"].val == ROWS_STAY
+    is_packed, rows_stay = layout_of(c, p) == PACKED, c["order"].val == ROWS_STAY
     (tiles, size), (_, streamed_size) = _axes(p, c)
     block = min(c["y_tiles" if rows_stay else "x_tiles"].val, tiles) * size
     if not is_packed and p.m > (_FEW_ROWS if p.n * p.itemsize >= _PAGE else 2 * _FEW_ROWS):
@@ -266,21 +266,16 @@ def _stays_in_l2(p: Product, c: pb.Config) -> bool:
     return is_one_block(p, c) and _B_PARTS * _bytes_at_once(p, c) <= l2 and 2 * block <= l2
 
 
-def _run_of_sets(p: Product) -> int:
-    """Return the number of bytes of a row of B whose cache sets no other row shares before all sets are in use.
+def _bytes_at_once(p: Product, c: KnobValues) -> int:
+    """Return the bytes of cache for the panels of B that are read for all rows of a block before other panels.
 
     Rows whose distance is a multiple of a large power of two share few sets: their parts need as much cache as longer
     ones.
     """
-    return math.gcd(p.n * p.itemsize, _PAGE)
-
-
-def _bytes_at_once(p: Product, c: KnobValues) -> int:
-    """Return the bytes of cache for the panels of B that are read for all rows of a block before other panels."""
     tiles: int = 1 if c["order"].val == ROWS_STAY else c["x_tiles"].val
     run = tiles * c["nr"].val * p.itemsize
     if not p.packed:
-        run = max(run, _run_of_sets(p))
+        run = max(run, math.gcd(p.n * p.itemsize, _PAGE))
     return int(run * (c["k_block"].val or p.k))
 
 

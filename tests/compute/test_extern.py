@@ -217,7 +217,7 @@ def test_rows_with_gaps_are_refused() -> None:
     a, b, _, d = chain()
     s = te.create_schedule(d.op)
     s[b].storage_align(b.op.axis[0], 8, 1)
-    with pytest.raises(CompileError, match="takes it for granted"):
+    with pytest.raises(CompileError, match="the called function assumes"):
         pb.build(s, [a, d])
 
 

@@ -88,13 +88,16 @@ def _float(stmt: Stmt, private: Set[Buffer] = frozenset()) -> _Floating:
 
 def _tested_as_readers(parts: list[_Floating], private: Set[Buffer]) -> list[_Floating]:
     """Give each part that writes only private buffers the common tests of all parts that read these buffers."""
-    parts = list(parts)
-    for place in reversed(range(len(parts)) if private else ()):
+    if not private or not any(part.tests for part in parts):
+        return parts
+    parts, reads = list(parts), [read_below(part.stmt) for part in parts]
+    for place in reversed(range(len(parts))):
         part = parts[place]
         made = _made(part.stmt)
         if made is None or not made <= private:
             continue
-        readers = [each for each in parts if each is not part and not made.isdisjoint(read_below(each.stmt))]
+        others = (each for each in range(len(parts)) if each != place)
+        readers = [parts[each] for each in others if not made.isdisjoint(reads[each])]
         shared = [t for t in (readers[0].tests if readers else ()) if all(t.is_among(each.tests) for each in readers)]
         more = tuple(_Test(each.condition, True) for each in shared if not each.is_among(part.tests))
         parts[place] = replace(part, tests=part.tests + more)
