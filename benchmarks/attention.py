@@ -3,7 +3,7 @@
     python3 benchmarks/attention.py                                # the rows below
     python3 benchmarks/attention.py --args "1 12 512 512 64" --args "1 8 1 2048 128 2"
     python3 benchmarks/attention.py --args "1 4 777 777 80 4 1" --trials 96
-    python3 benchmarks/attention.py --trials 0                     # nothing tuned, as in a model
+    python3 benchmarks/attention.py --trials 0                     # untuned, as in a model
 
 A row is batch, heads, queries, keys, width of a head, key heads (0: as many as heads) and 1 for a causal mask. The
 rivals are torch's `scaled_dot_product_attention` and, without a mask and groups, ONNX Runtime's `MultiHeadAttention`,

@@ -1,7 +1,7 @@
 """Groups of operators that models have around their products, as fused nodes, beside ONNX Runtime on one thread.
 
     pip install onnx onnxruntime
-    taskset -c 0 python3 benchmarks/groups.py                     # nothing tuned
+    taskset -c 0 python3 benchmarks/groups.py                     # untuned
     taskset -c 0 python3 benchmarks/groups.py softmax --trials 64
 
 A row is a group; columns are microseconds of a call, medians of rounds in which both take turns, and the speed of

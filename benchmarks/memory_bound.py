@@ -3,16 +3,16 @@
     python3 benchmarks/memory_bound.py                        # rows that no cache holds, and rows that a cache holds
     python3 benchmarks/memory_bound.py --mbytes 64 0.2 --columns 1024 197 --seconds 2
 
-Nothing is tuned: kernels have predicted configurations. All run on one core in turns; each cell is the fastest
+Kernels are untuned: they have predicted configurations. All run on one core in turns; each cell is the fastest
 call, since noise only adds. A copy reads and writes each byte once, as the operators do at least; `copy` is a kernel of
-pegbox with ordinary stores, `around` one whose large results go around the caches, as those of long rows and of
+pegbox with ordinary stores, `around` one whose large results use nontemporal stores, as those of long rows and of
 functions do. `numpy.copyto` may do either. `of copy` is the speed relative to `copy`, `of fastest` to the fastest of
 the three.
 Nanoseconds are those of an element. Results are compared before anything is timed. torch allocates its results at each
 call, which costs more than the operator where they are large.
 
-Arrays lie `--distance` MiB apart. Zen cores look for a line in the first cache by a hash of its address; if two
-lines have the same hash, an access to one makes the next access to the other a miss (Lipp et al., Take A Way, ASIA CCS
+Arrays lie `--distance` MiB apart. Zen cores look up a line in L1 by a hash of its address; if two lines
+have the same hash, an access to one makes the next access to the other a miss (Lipp et al., Take A Way, ASIA CCS
 2020). 256 MiB is the worst distance. Arrays of 64 MiB that NumPy allocates one after the other, 64.004 MiB apart, lose
 less. At the default distance, lines of an array and its result that are used together have different hashes. Arrays
 begin at cache lines, as large results of operators do; those of NumPy begin 16 bytes behind one (`--offset 16`).
@@ -34,7 +34,7 @@ Call = Callable[[], Any]
 Array = np.ndarray[Any, Any]
 ONNX = {"softmax": "Softmax", "log_softmax": "LogSoftmax", "layer_norm": "LayerNormalization", "exp": "Exp"}
 NO_CACHE = 32 << 20
-"""The bytes of results from which on functions, like rows, go around the caches."""
+"""The bytes of results from which functions, like rows, use nontemporal stores."""
 
 BY_ROWS = ("softmax", "log_softmax", "layer_norm", "rms_norm")
 ELEMENTS: dict[str, Callable[[te.Expr], te.Expr]] = {
@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("--mbytes", type=float, nargs="+", default=[64, 0.2], help="of the input")
     parser.add_argument("--columns", type=int, nargs="+", default=[1024, 197])
     parser.add_argument("--names", nargs="+", default=[*BY_ROWS, *ELEMENTS], choices=[*BY_ROWS, *ELEMENTS])
-    parser.add_argument("--seconds", type=float, default=2, help="of a row of the table")
+    parser.add_argument("--seconds", type=float, default=2, help="seconds per row of the table")
     parser.add_argument("--distance", type=float, default=256.5, help="MiB between an array and its result")
     parser.add_argument("--offset", type=int, default=0, help="bytes between a cache line and an array; NumPy's: 16")
     parser.add_argument("--target", default="llvm -mcpu=native")

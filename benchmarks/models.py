@@ -1,7 +1,7 @@
 """Whole models: pegbox beside ONNX Runtime, torch and torch.compile, all on the same input, in turns.
 
     pip install torch torchvision onnx onnxscript onnxruntime
-    taskset -c 0 python3 benchmarks/models.py resnet18 mobilenet_v2          # nothing tuned
+    taskset -c 0 python3 benchmarks/models.py resnet18 mobilenet_v2          # untuned
     taskset -c 0 python3 benchmarks/models.py resnet18 --budget 10m --records resnet18.jsonl
     python3 benchmarks/models.py bert_layer --threads 2 --rivals "ONNX Runtime"
 

@@ -3,7 +3,7 @@
     python3 benchmarks/transposition.py
     python3 benchmarks/transposition.py --rows 1x96x112x112:0231 64x1000:10 --target 'llvm -mcpu=x86-64-v3'
 
-Nothing is tuned: kernels have the first configuration of the space `transposition`. All run on one core in turns, by
+Kernels are untuned: they have the first configuration of the space `transposition`. All run on one core in turns, by
 the clock of `memory_bound.py`; each cell is the fastest call. `of copy` is the speed relative to a copy by pegbox.
 Results are compared before anything is timed.
 """
@@ -29,7 +29,7 @@ ROWS = (
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", nargs="+", default=ROWS, help="a shape, and the order of its axes in the result")
-    parser.add_argument("--seconds", type=float, default=2, help="of a row of the table")
+    parser.add_argument("--seconds", type=float, default=2, help="seconds per row of the table")
     parser.add_argument("--target", default="llvm -mcpu=native")
     options = parser.parse_args()
     names = "pegbox", "copy", "NumPy", "torch", "ONNX Runtime"

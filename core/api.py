@@ -292,8 +292,8 @@ def export(
         header: write the header, too.
 
     Raises:
-        ArgumentError: the suffix is another, the folder does not exist, the path is a folder or a file that pegbox did
-            not write, or the records in effect hold none of the task.
+        ArgumentError: the suffix is neither .o nor .so, the folder does not exist, the path is a folder or a file that
+            pegbox did not write, or the records in effect hold none of the task.
         CompileError: the system has no linker for a shared library.
     """
     from pegbox.codegen import c_header, check_export, write_object, write_shared_library

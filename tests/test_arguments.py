@@ -259,7 +259,7 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     ("argument of a primitive", lambda: tir_split(factr=2), UnknownArgument, "'factr'; did you mean 'factor'"),
     ("argument of matmul", lambda: matmul(dtpe="float64"), TemplateError, "dtpe='float64'.*did you mean 'dtype'"),
     ("signature", lambda: matmul(dtpe="float64"), TemplateError, r"matmul\(M: int, .*dtype: str = 'float32'"),
-    ("arrays by name", lambda: kernel()(A=1, C=2), ArgumentError, r"main\(A=, C=\): .*by their place: main\(A, C\)"),
+    ("arrays by name", lambda: kernel()(A=1, C=2), ArgumentError, r"main\(A=, C=\): .*by position: main\(A, C\)"),
     ("other trial as config", lambda: pb.build(task(), config=BEST), ArgumentError, "to another space; take one of"),
     ("other result as config", lambda: task().lower(RESULT), ArgumentError, "to another space; take one of task.space"),
     ("dict as config", lambda: pb.build(task(), config={"a": 1}), SpaceError, "no knob 'a' in this space .known"),

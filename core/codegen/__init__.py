@@ -1,7 +1,7 @@
 """Code generation: lowered functions to machine code through LLVM.
 
-Names are imported when they are first used, and llvmlite when it is needed: the processes that compile candidates do
-without the emitter and NumPy.
+Names are imported on first use, and llvmlite only when it is needed: the processes that compile candidates need neither
+the emitter nor NumPy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`CallSequence`: kernels that are called one after the other on arrays that they share."""
+"""`CallSequence`: kernels that are called one after the other and share arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORKSPACE, CONSTANTS = "workspace", "constants"
 
 
 class AreaOffset(NamedTuple):
-    """A place in memory: a number of bytes behind the beginning of an area."""
+    """A place in memory, as a number of bytes from the beginning of an area."""
 
     area: str
     offset: int = 0
@@ -30,7 +30,7 @@ def argument(number: int) -> AreaOffset:
 
 
 class Call(NamedTuple):
-    """A call of a kernel with the places of its arguments, and that of its workspace if it needs one."""
+    """A call of a kernel, with the places of its arguments and of its workspace, if it needs one."""
 
     kernel: int
     arguments: tuple[AreaOffset, ...]
@@ -53,13 +53,13 @@ class CallSequence:
     """A program that calls kernels.
 
     Attributes:
-        name: of the function.
+        name: the function's name.
         args: its arguments, inputs before outputs.
-        kernels: each once.
-        steps: what is done, in order.
-        constants: the bytes of all constants; they are loaded at a multiple of `ALIGNMENT`.
+        kernels: the kernels, each listed once.
+        steps: the calls and copies, in order.
+        constants: the bytes of all constants, which are loaded at a multiple of `ALIGNMENT`.
         workspace_bytes: the size of the area `WORKSPACE`.
-        target: that of the kernels.
+        target: the kernels' target.
     """
 
     name: str
@@ -81,7 +81,7 @@ class CallSequence:
 
     @property
     def foreign(self) -> tuple[ForeignCode, ...]:
-        """The C code that defines them."""
+        """The C code given for functions that kernels call."""
         return tuple(dict.fromkeys(code for kernel in self.kernels for code in kernel.foreign))
 
     @property

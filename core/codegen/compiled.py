@@ -1,4 +1,4 @@
-"""`CompiledProgram`: machine code with the data to load and call it; a kept kernel needs no more."""
+"""`CompiledProgram`: machine code with the data to load and call it, which is all that a stored kernel needs."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from pegbox.loops.foreign import ForeignCode
 
 ALIGNMENT = 64
-"""The alignment of workspaces in bytes: a vector of any width that begins there lies within one line of the cache."""
+"""The alignment of workspaces in bytes: a vector of any width that begins there lies within one cache line."""
 COMPILE_SECONDS = 60.0
-"""The time that LLVM may take for a program, unless the caller allows another."""
+"""The seconds that LLVM may take for a program, unless the caller sets another limit."""
 
 
 class ArgSpec(NamedTuple):
@@ -53,7 +53,7 @@ class CompiledProgram(NamedTuple):
 
 
 def description_of(program: "Program | CompiledProgram") -> dict[str, Any]:
-    """Describe a program for JSON: all that calling its code needs, except functions of C and Python."""
+    """Describe a program in JSON's types: everything needed to call its code, except functions of C and Python."""
     return {
         "name": program.name,
         "args": [spec._asdict() for spec in program.args],
@@ -64,7 +64,7 @@ def description_of(program: "Program | CompiledProgram") -> dict[str, Any]:
 
 
 def compiled_of(description: Mapping[str, Any], object_code: bytes) -> CompiledProgram:
-    """Make a program of its description and its code.
+    """Make a program from its description and its code.
 
     Raises:
         ValueError, LookupError, TypeError, PegboxError: the description is damaged.

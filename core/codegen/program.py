@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from pegbox.loops.foreign import ForeignCode
 
 MOST_STRAIGHT = 2000
-"""The most instructions in a piece of straight code that are worth a trial."""
+"""The most instructions in straight-line code that are worth a trial."""
 
 
 @dataclass(frozen=True)
 class Program:
     """The LLVM assembly text of one kernel, with the data to compile, load and call it.
 
-    `ll` defines `void @name(ptr arg..., ptr workspace)` and `i64 @name__timed(ptr arg..., ptr workspace, i64 n)`,
-    which calls the first n times and returns nanoseconds. `workspace` points to `workspace_bytes` bytes aligned
-    to 64 (null where 0). `num_threads` is the size of the teams that run parallel loops; above 1 the code needs an
-    OpenMP runtime. `externs` are the C functions that it calls, `foreign` the C code that defines them (the process has
-    the others). `scalar_loops` is true if LLVM may have loops to vectorize or unroll; other programs are compiled in
-    less time (`compile_program`). `family` is the name that several programs, for arrays of several shapes, share.
-    `written_out` names the loops that are unrolled or vectorized, for errors. `stores` is the number of stores that a
-    call executes, at most (0 if it is not known).
+    `ll` defines `void @name(ptr arg..., ptr workspace)` and `i64 @name__timed(ptr arg..., ptr workspace, i64 n)`, which
+    calls the first n times and returns nanoseconds. `workspace` points to `workspace_bytes` bytes aligned to 64 (null
+    if 0). `num_threads` is the size of the teams that run parallel loops; above 1 the code needs an OpenMP runtime.
+    `externs` are the C functions that it calls, `foreign` the C code that defines some of them (the process has the
+    others). `scalar_loops` is true if LLVM may have loops to vectorize or unroll; other programs are compiled in less
+    time (`compile_program`). `family` is a name that several programs, for arrays of different shapes, share.
+    `written_out` names the loops that are unrolled or vectorized, for errors. `stores` is the most stores that a call
+    executes (0 if unknown).
     """
 
     name: str
@@ -45,22 +45,22 @@ class Program:
     stores: int = 0
 
     def compiled(self, object_code: bytes, seconds: float) -> CompiledProgram:
-        """Replace the text by object code, for which LLVM took `seconds`."""
+        """Replace the text with object code, for which LLVM took `seconds`."""
         rest = self.workspace_bytes, self.num_threads, self.target, seconds, self.externs, self.foreign
         return CompiledProgram(self.name, self.args, object_code, *rest)
 
     @property
     def instructions(self) -> int:
-        """The number of instructions, more or less: the lines of the text."""
+        """The approximate number of instructions: the lines of the text."""
         return self.ll.count("\n")
 
     @property
     def longest_block(self) -> int:
-        """The instructions of the longest piece of straight code: LLVM's time grows faster than its square."""
+        """The instructions in the longest piece of straight-line code: LLVM's time grows faster than its square."""
         longest = start = 0
         lines = self.ll.splitlines()
         for place, line in enumerate(lines):
-            if line.endswith((":", "{", "}")):  # a label, or where a function begins or ends
+            if line.endswith((":", "{", "}")):  # a label, or the beginning or end of a function
                 longest, start = max(longest, place - start - 1), place
         return longest
 

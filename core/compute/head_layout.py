@@ -35,7 +35,7 @@ class HeadLayout:
     queries, keys and values are parts of one array. The output has the same order.
 
     Raises:
-        ComputeError: the letters are others, or D is not the last.
+        ComputeError: there are other letters, or D is not the last.
     """
 
     axes: str = "BHND"

@@ -46,9 +46,9 @@ _STYLE = Style(
 
 
 class _Printer(Printer):
-    """A printer of expressions as
+    """A printer of expressions as Python code, in which operators that cannot be overloaded are functions.
 
-    Python code; operators that cannot be overloaded are functions. Python must not fold numbers itself.
+    Python must not fold numbers itself.
     """
 
     def expr(self, expr: Expr, outer: int = 0) -> str:

@@ -43,7 +43,7 @@ def size_variables(ops: Iterable[Operation]) -> list[SizeVar]:
 
 
 def check_static(ops: Iterable[Operation]) -> None:
-    """Raises ComputeError: an operation has size variables, and numbers are needed now."""
+    """Raise ComputeError if an operation has size variables, and numbers are needed now."""
     for op in ops:
         if _is_sized(op):
             found = size_variables([op])
@@ -120,7 +120,7 @@ def sizes_of_arrays(
 
 
 def check_bound(tensors: Sequence[Tensor], variables: Sequence[SizeVar]) -> None:
-    """Raises ArgumentError: a variable is not a dimension of any tensor, so that calls cannot determine its size."""
+    """Raise ArgumentError if a variable is not a dimension of any tensor, so that calls cannot determine its size."""
     alone = {extent for tensor in tensors for extent in tensor.shape if isinstance(extent, SizeVar)}
     for var in variables:
         if var not in alone:

@@ -361,7 +361,7 @@ def any_of(conditions: Sequence[object]) -> Expr:
 
 
 def select(cond: object, a: object, b: object) -> Expr:
-    """`a` where `cond` holds, else `b`; only the chosen side is evaluated."""
+    """Choose `a` where `cond` holds, else `b`; only the chosen side is evaluated."""
     condition = _bool(cond)
     ea, eb = _meet(a, b)
     if isinstance(condition, Const):
@@ -376,7 +376,7 @@ def as_value(value: object) -> Expr:
 
 
 def if_then_else(cond: object, a: object, b: object) -> Expr:
-    """`a` where `cond` holds, else `b`; only the chosen side is evaluated."""
+    """Choose `a` where `cond` holds, else `b`; only the chosen side is evaluated."""
     has_type = isinstance(a, Expr) or isinstance(b, Expr)
     return select(cond, a, b) if has_type else select(cond, as_value(a), as_value(b))
 

@@ -80,11 +80,8 @@ class IndexMap:
         check_text("index map", text, error=ExprError)
         try:
             tree = ast.parse(text.strip(), mode="eval").body
-        except (
-            SyntaxError,
-            ValueError,
-            RecursionError,
-        ) as error:  # half of a surrogate pair, or brackets nested too deeply
+        # A ValueError is half of a surrogate pair, a RecursionError brackets that are nested too deeply.
+        except (SyntaxError, ValueError, RecursionError) as error:
             raise ExprError(
                 f"{value_text(text)} is not an index map: {error}; write lambda i, j: (i // 16, j, i % 16)"
             ) from error
@@ -198,7 +195,7 @@ def _index(value: object) -> Expr:
 
 
 def _check(expr: Expr, variables: set[Var]) -> None:
-    """Raises ExprError: the expression is not affine in the variables."""
+    """Raise ExprError unless the expression is affine in the variables."""
     match expr:
         case Const(value) if isinstance(value, int):
             return

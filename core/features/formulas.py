@@ -49,7 +49,7 @@ class Machine:
 
     @property
     def capacities(self) -> dict[str, int]:
-        """The bytes of registers, caches, and a part of the second cache, since operands share it."""
+        """The bytes of registers, caches, and a part of L2, since operands share it."""
         l1, l2, l3 = self.caches
         return {
             "registers": self.registers * self.vector,

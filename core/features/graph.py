@@ -176,7 +176,7 @@ class NumberGraph:
         return self.constant(1) if yes else self.constant(0) if no else None
 
     def _without(self, op: str, x: Node, y: Node) -> int | None:
-        """Cancel: (a - c) + c and (a + c) - c are a."""
+        """Simplify (a - c) + c and (a + c) - c to a."""
         other = "sub" if op == "add" else "add"
         if x.op == other and self.nodes[x.b] is y:
             return x.a

@@ -13,7 +13,7 @@ from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Stmt, Store
 from pegbox.loops.visit import children, walk
 
 _ENDS = 3
-"""The whole vectors in a row from which on a narrow one at its end matters little."""
+"""The most whole vectors in a row for which a narrow one at its end still matters."""
 
 
 def has_masked_update(program: Function, vector_bytes: int) -> bool:

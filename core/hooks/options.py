@@ -100,9 +100,8 @@ def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
     parameters = inspect.signature(factory).parameters
     known = {name: p.annotation for name, p in parameters.items() if not isinstance(p.annotation, str)}
     hints = {name: hint for name, hint in known.items() if hint is not inspect.Parameter.empty}
-    with contextlib.suppress(
-        NameError, TypeError
-    ):  # some names exist for type checkers only; use the types of the defaults
+    # Some names exist for type checkers only: the types of the defaults are used then.
+    with contextlib.suppress(NameError, TypeError):
         hints.update(typing.get_type_hints(target))
     return hints
 

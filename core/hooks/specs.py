@@ -38,7 +38,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def pegbox_register_tuners() -> Mapping[str, Callable[..., Tuner] | str]:
-    """Tuners by name. Called once per process, when any name is first looked up or listed.
+    """Register tuners by name. Called once per process, when any name is first looked up or listed.
 
     The object is a factory, called at the start of a tuning run as `factory(space, *, seed, **options)`, where
     `options` are the user's options after the name (`--tuner NAME:plan_size=32`). It returns a tuner, which is then
@@ -49,7 +49,7 @@ def pegbox_register_tuners() -> Mapping[str, Callable[..., Tuner] | str]:
 
 @hookspec
 def pegbox_register_cost_models() -> Mapping[str, Callable[..., CostModel] | str]:
-    """Cost models by name. Called once per process, when any name is first looked up or listed.
+    """Register cost models by name. Called once per process, when any name is first looked up or listed.
 
     The object is a factory, called by a tuner with this model as `factory(*, seed, **options)`.
     The model is fitted after each batch of results and asked to rank candidates before the next one
@@ -60,7 +60,7 @@ def pegbox_register_cost_models() -> Mapping[str, Callable[..., CostModel] | str
 
 @hookspec
 def pegbox_register_runners() -> Mapping[str, RunnerFactory | str]:
-    """Runners by name. Called once per process, when any name is first looked up or listed.
+    """Register runners by name. Called once per process, when any name is first looked up or listed.
 
     A runner takes compiled candidates and times them (`pegbox.measure.Runner`). The object is a factory
     (`pegbox.measure.RunnerFactory`), called once when a tuning run starts to measure.
@@ -80,7 +80,7 @@ def pegbox_register_runner_objects() -> Mapping[str, Callable[[Any], tuple[str, 
 
 @hookspec
 def pegbox_register_templates() -> Mapping[str, Callable[..., Any] | str]:
-    """Templates by name. Called once per process, when any name is first looked up or listed.
+    """Register templates by name. Called once per process, when any name is first looked up or listed.
 
     The object is the template itself: a function `(cfg, *args, **kwargs) -> (schedule, tensors)`, decorated with
     `pb.template` or not. It is called once to declare the space of a task and again for every candidate.
@@ -90,7 +90,7 @@ def pegbox_register_templates() -> Mapping[str, Callable[..., Any] | str]:
 
 @hookspec
 def pegbox_register_workloads() -> Mapping[str, Callable[..., Any] | str]:
-    """Workloads by name. Called once per process, when any name is first looked up or listed.
+    """Register workloads by name. Called once per process, when any name is first looked up or listed.
 
     The object is a function of shapes and types that returns the arguments of a kernel, inputs and outputs, without a
     schedule; decorated with `pb.workload` or not. A space generator turns it into a template.
@@ -100,7 +100,7 @@ def pegbox_register_workloads() -> Mapping[str, Callable[..., Any] | str]:
 
 @hookspec
 def pegbox_register_space_generators() -> Mapping[str, Callable[..., SpaceGenerator] | str]:
-    """Space generators by name, for `create_task(workload, space=NAME)`. Called when any name is first looked up.
+    """Register space generators by name, for `create_task(workload, space=NAME)`. Called when any is first looked up.
 
     The object is a factory, called with the user's options after the name (`space="NAME:depth=3"`). The result is
     called as `generator(tensors, target)` with the arguments of a kernel, and returns the body of a template: a
@@ -112,7 +112,7 @@ def pegbox_register_space_generators() -> Mapping[str, Callable[..., SpaceGenera
 
 @hookspec
 def pegbox_register_sketch_rules() -> Mapping[str, Callable[[], object] | str]:
-    """Rules of the space generator `sketch` by name. Called when any name is first looked up.
+    """Register rules of the space generator `sketch` by name. Called when any name is first looked up.
 
     The object is a factory without arguments, of a rule that precedes the built-in ones, in the order of the names
     (`pegbox.plugins.sketch.Rule` describes a rule).
@@ -122,7 +122,7 @@ def pegbox_register_sketch_rules() -> Mapping[str, Callable[[], object] | str]:
 
 @hookspec
 def pegbox_register_results_readers() -> Mapping[str, Callable[[], ResultsReader] | str]:
-    """Readers of other tools' results by name. Called once per process, when any name is first looked up or listed.
+    """Register readers of other tools' results by name. Called once per process, at the first lookup or listing.
 
     The object is a factory without arguments. When a recorded space is opened from a file other than .jsonl, the first
     reader that accepts the file reads it (`pegbox.records.library.ResultsReader`).
@@ -132,7 +132,7 @@ def pegbox_register_results_readers() -> Mapping[str, Callable[[], ResultsReader
 
 @hookspec
 def pegbox_register_cli_commands() -> Mapping[str, Callable[[ArgumentParser], None] | str]:
-    """Subcommands of `pegbox` by name. Called when the command line starts, and by `pegbox plugins`.
+    """Register subcommands of `pegbox` by name. Called when the command line starts, and by `pegbox plugins`.
 
     The object is a function that gets the command's empty `ArgumentParser`, adds its arguments and says what to
     run: `parser.set_defaults(run=fn)` with `fn(namespace) -> int`, the exit code (0 done, 1 nothing valid was
@@ -154,7 +154,7 @@ def pegbox_register_allocations() -> Mapping[str, Callable[..., Allocation] | st
 
 @hookspec
 def pegbox_register_implementations() -> Mapping[str, Callable[[Task], Task | None] | str]:
-    """Implementations of operators by name. Called once per process, when any name is first looked up or listed.
+    """Register implementations of operators by name. Called once per process, at the first lookup or listing.
 
     The object is a function of a task; it returns a task that computes the same result from the same arguments in the
     same order, by another algorithm or schedule, or None for an operator that it does not implement. If it implements
@@ -166,7 +166,7 @@ def pegbox_register_implementations() -> Mapping[str, Callable[[Task], Task | No
 
 @hookspec
 def pegbox_register_node_tasks() -> Mapping[str, Callable[..., NodeTask | None] | str]:
-    """Tasks of a model's nodes by name. Called once per process, when any name is first looked up or listed.
+    """Register tasks of a model's nodes by name. Called once per process, when any name is first looked up or listed.
 
     The object is a function `(node, constants, target)` of a node of a graph, of the arrays of its constant inputs, and
     of a target; it returns the task whose kernels compute the node (`pegbox.model.NodeTask`), or None for an unknown
@@ -178,7 +178,7 @@ def pegbox_register_node_tasks() -> Mapping[str, Callable[..., NodeTask | None] 
 
 @hookspec
 def pegbox_register_model_readers() -> Mapping[str, Callable[..., Graph] | str]:
-    """Readers of models by the ending of their files, such as ".onnx". Called when any ending is first looked up.
+    """Register readers of models by the ending of their files, such as ".onnx". Called when any is first looked up.
 
     The object is a function `(path, *, shapes)` that returns the graph of the model in a file; `shapes` are the shapes
     of inputs whose dimensions the file leaves open.

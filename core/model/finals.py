@@ -139,7 +139,8 @@ class Finals:
                 make a module, whose kernels the others challenge one after the other. The first ones win if the winners
                 together are not faster.
 
-        Returns: The winner of each task; empty if this processor cannot run them all, or another one measured them.
+        Returns:
+            The winner of each task; empty if this processor cannot run them all, or another one measured them.
         """
         here = describe_host()
         if any(each.record.host != here for listed in finalists.values() for each in listed):

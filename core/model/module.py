@@ -73,7 +73,8 @@ class Module(OwnCall):
                 arrays: the inputs in the order of the graph; or by their names.
                 out: the arrays to write to: a tuple, or an array if the model has one output.
 
-            Returns: A tuple of the outputs, even of a single one; `out` if it is given.
+            Returns:
+                A tuple of the outputs, even of a single one; `out` if it is given.
 
             Raises:
                 ArgumentError: the arrays are not the model's inputs and outputs.

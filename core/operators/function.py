@@ -88,9 +88,8 @@ class OperatorFunction:
             return ""
         home = os.path.realpath(definition.path) if definition.file else definition.module
         name = getattr(named.function, "__qualname__", "<")
-        code = code_fingerprint(
-            named.function
-        )  # distinguishes functions with one name, such as those defined in a loop
+        # The code distinguishes functions with one name, such as those defined in a loop.
+        code = code_fingerprint(named.function)
         return f"{home}:{name}:{code}" if code and name.isidentifier() else ""
 
     def task(self, inputs: Inputs) -> Task:

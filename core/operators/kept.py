@@ -138,9 +138,8 @@ def keep_program(
         return plain(config.to_json()) == plain(record.config) or differ(record.code, task.code)
 
     sources = {"files": files, "config": plain(config.to_json())}
-    described = repr(
-        {"program": description_of(compiled), **sources}
-    )  # a form to read without `json`, which is slow to import
+    # The text can be read without `json`, which is slow to import.
+    described = repr({"program": description_of(compiled), **sources})
     name = store.key_of(task, processor_of(describe_host()))
     store.kernels.keep(_row_key(key), name, KeptCode(described, compiled.object_code), fits=fits)
 

@@ -157,9 +157,8 @@ class KernelLibrary:
     def _keep(self, known: _Implementations, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:
         """Let later calls of this process find a kernel."""
         known[inputs, packed] = found
-        if (
-            known is self.known and not found.kernel.calls_python
-        ):  # a Python function's error must not make it run again
+        # In a chain, an error of a Python function would make it run again.
+        if known is self.known and not found.kernel.calls_python:
             self._chain.keep(inputs, packed, found)
 
     def _keep_for_others(self, inputs: Inputs, packed: tuple[int, ...], found: Implementation) -> None:

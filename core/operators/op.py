@@ -183,7 +183,7 @@ class Operator(OwnCall):
         if named:
             given, label = ", ".join(f"{name}=" for name in named), self._library.label
             raise ArgumentError(
-                f"{label}({given}): arrays are given by their place, {label}(a, b, out=c), and other arguments to "
+                f"{label}({given}): pass arrays by position, {label}(a, b, out=c), and other arguments to "
                 "pegbox.operator"
             )
         entry = self._chain.find(arrays) if in_effect.get() is None else None

@@ -43,7 +43,7 @@ class ResultsReader(Protocol):
 
 
 def reader_of(path: Path) -> ResultsReader | None:
-    """Find the reader that accepts the file; None for records of pegbox, which any .jsonl file counts as.
+    """Find the reader that accepts the file; None for a .jsonl file, which holds records of pegbox.
 
     The built-in reader comes last: it accepts every JSON document, and explains any fault.
     """

@@ -47,7 +47,7 @@ def pack_space(
     `target` choose as for `recorded_space`. Return the number of configurations.
 
     Raises:
-        ArgumentError: the suffix is another, or `out` is the source, or cannot be written, as on a full disk.
+        ArgumentError: `out` has no suffix of a packed file, or is the source, or cannot be written, as on a full disk.
         RecordError: as in `recorded_space`, or the file could finally not be written.
     """
     path, packed = find_source(source), check_path("out", out)

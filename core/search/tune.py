@@ -93,11 +93,9 @@ def tune(
         computation, and the machine's limits); `.trials` has every trial in order, with its `.config`, `.cost` and
         `.result`; `.elapsed` and `.stopped_because` tell how the run ended. For a group, `.implementation` names the
         winner, and `.task` is its task. `print(result)` shows it, `.plot("search.png")` and `.to_html("search.html")`
-        draw it. Ctrl-C ends the search early and raises
-        nothing: the result holds everything measured, with `stopped_because="interrupted"`. A loop over tasks must
-            check for that, and `break`; else it continues. A second Ctrl-C within 5 s of the first raises
-            `KeyboardInterrupt`,
-        and so ends the loop.
+        draw it. Ctrl-C ends the search early and raises nothing: the result holds everything measured, with
+        `stopped_because="interrupted"`. A loop over tasks must check for that, and `break`; else it continues. A second
+        Ctrl-C within 5 s of the first raises `KeyboardInterrupt`, and so ends the loop.
 
     Raises:
         ArgumentError: an option is outside its domain, `first` belongs to another space, `resume` lacks `records`, a

@@ -72,7 +72,7 @@ class Config:
                 yield name, self[name]
 
     def to_json(self) -> dict[str, Any]:
-        """`{"index": ..., "entity": [[name, "sp" | "ot" | "re" | "an", value], ...]}`, as AutoTVM writes it.
+        """Return `{"index": ..., "entity": [[name, "sp" | "ot" | "re" | "an", value], ...]}`, as in AutoTVM.
 
         Knobs that do not exist in this config are left out.
         """

@@ -64,7 +64,7 @@ def checked_rows(rows: object, num_knobs: int) -> Digits:
     """Return the argument as an int64 array of shape (n, num_knobs).
 
     Raises:
-        SpaceError: the shape is another, or the type is not an integer type.
+        SpaceError: the shape is wrong, or the type is not an integer type.
     """
     try:
         array = np.asarray(rows)

@@ -125,7 +125,7 @@ class Knob(ABC):
         return hash((self.kind, self.name, len(self)))
 
     def description(self) -> list[Any]:
-        """Kind, name, content and condition as JSON."""
+        """Return the kind, name, content and condition as JSON."""
         parents = None if self.when is None else [[name, list(digits)] for name, digits in self.when.parents]
         return [self.kind, self.name, self.content(), parents]
 

@@ -48,9 +48,8 @@ def open_file(name: str, folder: Path, file: str, *, description: str = "", opti
 
 def _opened(path: Path) -> RecordedSpace:
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", RecordWarning
-        )  # records of other code of a template: only their costs count here
+        # Records may be of other code of a template: only their costs count here.
+        warnings.simplefilter("ignore", RecordWarning)
         try:
             return recorded_space(path)
         except RecordError as error:

@@ -182,13 +182,13 @@ class ApplyingConfig(TemplateConfig):
     define_reorder = define_annotate = define_split
 
     def define_knob(self, name: str, *_: Any, **__: Any) -> None:
-        """Declared already."""
+        """Check that the knob is declared already."""
         self._declared(name)
 
     define_int = define_float = define_knob
 
     def add_constraint(self, *_: Any, **__: Any) -> None:
-        """Declared already."""
+        """Do nothing: it was declared in the first run."""
 
     add_flop = define_plain = prefer_first = prefer = add_constraint
 

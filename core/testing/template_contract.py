@@ -95,7 +95,7 @@ class TemplateContract:
         return (config for config in self.sampled(task) if self.text(task, config) is not None)
 
     def inputs(self, task: Task, seed: int = 0) -> list[np.ndarray[Any, Any]]:
-        """Random values for each input, in call order."""
+        """Make random values for each input, in call order."""
         rng = np.random.default_rng(seed)
         given = [spec for spec in task.arguments() if not spec.is_output]
         return [

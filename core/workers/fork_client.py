@@ -195,9 +195,8 @@ class Child:
         if self._ended:
             return self._status
         if not self._pid:
-            with contextlib.suppress(
-                OSError
-            ):  # wakes `born`; the supervisor notices and kills the worker that it starts
+            # This wakes `born`; the supervisor notices it and kills the worker that it starts.
+            with contextlib.suppress(OSError):
                 self._link.shutdown(socket.SHUT_RDWR)
         else:
             if not self._is_lost():

@@ -25,7 +25,7 @@ searched; of the latest three, and of the earlier ones together.
 def configure(parser: argparse.ArgumentParser) -> None:
     """List the machines of a Dask cluster, their kind, speed and trials"""
     parser.epilog = _EPILOG
-    parser.add_argument("scheduler", metavar="ADDRESS", help="of the scheduler, such as tcp://host:8786")
+    parser.add_argument("scheduler", metavar="ADDRESS", help="the scheduler, such as tcp://host:8786")
     parser.set_defaults(run=run)
 
 

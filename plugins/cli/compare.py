@@ -100,7 +100,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--keep-going",
         action="store_const",
         const=True,
-        help="go on without runs that break (always with --suite)",
+        help="continue without runs that fail (always with --suite)",
     )
     search.add_argument(
         "--run-timeout",

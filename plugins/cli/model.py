@@ -86,7 +86,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--allocation", metavar="NAME", help="gradient (the default), round_robin, or a plugin's")
     search.add_argument("--runner", metavar="NAME[:OPTION=VALUE,...]", help="the runner of candidates (default: local)")
     search.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
-    search.add_argument("--seed", type=natural, metavar="N", help="of the tuner (default: 0)")
+    search.add_argument("--seed", type=natural, metavar="N", help="the seed of the tuner (default: 0)")
     add_output_arguments(search, page="the search", curve="the curve of the whole")
     search.add_argument("-q", "--quiet", action="store_true", default=None, help="print the result only")
     ran = parser.add_argument_group("run")

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 _EPILOG = f"""\
 actions:
-  list     one line for the best of each task on each processor
-  show     the folder and its size, and the best of each task with its configuration
+  list     print one line for each record: the best of a task on a processor
+  show     print the folder, its size, and each record with its configuration
   export   write all records to FILE.jsonl, without compiled code
-  import   take the best of each task from files of records; those of other processors serve predictions only
+  import   add the best record of each task from files of records; those of other processors serve predictions only
   prune    remove the records that no template here can use, and compiled code, of the named templates or of all
-  retune   tune here what is known for another processor only; repeat the command to go on where it was stopped
+  retune   tune here the tasks that have records of other processors only; repeat the command to continue it
 
 examples:
   pegbox store list matmul
@@ -62,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--budget", type=duration, metavar="TIME", help="stop each search after this time: 60s, 5m")
     search.add_argument("--tuner", metavar="NAME[:OPTION=VALUE,...]", help="default: bayes")
     search.add_argument(
-        "--templates", type=Path, action="append", metavar="FILE.py", default=[], help="a file with templates of yours"
+        "--templates", type=Path, action="append", metavar="FILE.py", default=[], help="a file with your own templates"
     )
     parser.set_defaults(run=run, usage_error=parser.error)
 

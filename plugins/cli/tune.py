@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     trials = "configurations to try (default: 200, or no limit with --budget)"
     add_search_arguments(search, trials=trials, asked="the tuner's")
     search.add_argument("--budget", type=duration, metavar="TIME", help="stop after this time: 60s, 1m30s, 1h")
-    search.add_argument("--early-stopping", type=positive, metavar="N", help="stop after N trials without a better one")
+    search.add_argument("--early-stopping", type=positive, metavar="N", help="stop after N trials without improvement")
     search.add_argument(
         "--seed", type=natural, metavar="N", help="the same seed and measurements give the same search (default: 0)"
     )
@@ -94,7 +94,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="edited",
         dest="resume",
-        help="the same after an edit of the template's code: take over the costs of the old code",
+        help="the same after an edit of the template's code: keep the costs of the old code",
     )
     add_output_arguments(output, page="the search", curve="the curve")
     output.add_argument("-q", "--quiet", action="store_true", help="print the result only")

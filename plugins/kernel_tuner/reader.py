@@ -24,7 +24,7 @@ _RECORD = re.compile(rb'\{\s*"input"\s*:')
 
 
 class KernelTunerReader:
-    """Reads results files of Kernel Tuner and KTT (.json, also packed as .gz, .xz or .zip)."""
+    """A reader of results files of Kernel Tuner and KTT (.json, also packed as .gz, .xz or .zip)."""
 
     def accepts(self, path: Path) -> bool:
         """Accept any JSON document but records, line by line: `read` explains the defects of other formats."""

@@ -45,7 +45,8 @@ def needed_nodes(
     Args:
         given: the names of inputs and weights.
 
-    Returns: The nodes, in the order of the file if they can run in it; and the faults of their order.
+    Returns:
+        The nodes, in the order of the file if they can run in it; and the faults of their order.
     """
     makers: dict[str, int] = {}
     faults = []

@@ -159,9 +159,8 @@ class DaskRunner(Runner):
         if built is None:
             return GIVEN_UP
         if isinstance(built, Failed):
-            return (
-                None if built.kind == FailureKind.CRASH else built
-            )  # several workers died, which is not the program's fault
+            # If several workers died, that is not the program's fault.
+            return None if built.kind == FailureKind.CRASH else built
         if isinstance(job, Program) and isinstance(built, CompiledProgram):
             return built._replace(target=job.target)
         return built

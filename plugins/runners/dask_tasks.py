@@ -219,10 +219,8 @@ class Tasks:
             return answer.result()
         except (MeasureError, KilledWorker):
             raise
-        except (
-            CancelledError,
-            concurrent.futures.CancelledError,
-        ) as error:  # its text advises running everything again
+        # The error's text would advise running everything again.
+        except (CancelledError, concurrent.futures.CancelledError) as error:
             raise self._gone() from error
         except Exception as error:
             raise MeasureError(f"a worker of the cluster cannot do its job: {type(error).__name__}: {error}") from error

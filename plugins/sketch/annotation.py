@@ -21,7 +21,7 @@ from pegbox.plugins.sketch.tiles import PlaceKnob
 UNROLL = (0, 16, 64, 512)
 ROOT = "root"
 _AROUND = 4
-"""The number of vectors in a step of a row that goes around the caches."""
+"""The number of vectors in a step of a row with nontemporal stores."""
 _LONG, _SHORT = 256, 8
 """The number of steps of a part of the output that replaces a row, and the smallest number in a row of the output."""
 _MOST_PLACES = 4  # loops of a consumer in which a stage may be computed
@@ -84,7 +84,7 @@ def _goes_around_caches(state: State, name: str, target: Target) -> bool:
 
 
 def _around_caches(state: State, name: str, target: Target) -> tuple[list[str], str]:
-    """Split the last loop of an output that goes around the caches; return the loops over rows, and that along vectors.
+    """Split the last loop of an output with nontemporal stores; return the loops over rows, and that along vectors.
 
     If everything is read at the output's own indices, parts of the whole output replace rows that are short or end
     within a step, so that few lines are partly written. Any other use of an index would need divisions of the places in

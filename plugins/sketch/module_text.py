@@ -128,7 +128,7 @@ def value_check(arguments: Mapping[str, Any], lists: str) -> list[str]:
 
 
 def lists(value: object) -> object:
-    """Tuples as lists, at any depth."""
+    """Turn tuples into lists, at any depth."""
     return [lists(each) for each in value] if isinstance(value, list | tuple) else value
 
 

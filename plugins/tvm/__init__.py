@@ -30,7 +30,7 @@ _NAMES = {
 }
 """The names by the modules that they are at home in."""
 
-# Before TVM 0.7, what is in `te` was here, and some of `tir`.
+# Before TVM 0.7, the names of `te` and some of `tir` were here.
 _NAMES["te"] += """
     all any ceil cast comm_reducer compute const create_schedule decl_tensor_intrin div exp extern floor floordiv
     floormod if_then_else indexdiv indexmod log max max_value min min_value placeholder popcount power prod

@@ -12,7 +12,7 @@ _functions: dict[str, Callable[..., Any]] = {}
 
 
 def register_func(func_name: Any, f: Callable[..., Any] | None = None, override: bool = False) -> Any:
-    """Register a function under a name; a decorator where no function is given.
+    """Register a function under a name; a decorator if no function is given.
 
     `tir.call_packed` calls it in `te.extern`, in this process.
 
@@ -29,7 +29,7 @@ def register_func(func_name: Any, f: Callable[..., Any] | None = None, override:
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> Any:
-    """Return the function that was registered under a name; None where there is none and that is allowed.
+    """Return the function that was registered under a name; None if there is none and that is allowed.
 
     Raises `ArgumentError` if there is none; TVM's own functions are not here.
     """

@@ -30,7 +30,7 @@ class MeasureErrorNo:
 
 
 class LocalBuilder:
-    """The options of building, in processes of this machine; those that are not given have pegbox's defaults.
+    """The options of building, in processes of this machine; others have pegbox's defaults.
 
     Args:
         timeout: the seconds that a build may take.
@@ -43,7 +43,7 @@ class LocalBuilder:
 
 
 class LocalRunner:
-    """The options of running, one candidate at a time in a process of its own; the rest has pegbox's defaults.
+    """The options of running, one candidate at a time in a separate process; the others have pegbox's defaults.
 
     Args:
         timeout: the seconds that a trial may take.

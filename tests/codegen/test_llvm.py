@@ -158,7 +158,7 @@ def test_a_process_that_cannot_start_is_an_error_that_says_why(
 ) -> None:
     monkeypatch.setattr(isolation, "_pool", Pool(lambda place: Worker("no_such_llvm"), 1))
     monkeypatch.setattr(isolation, "translate_apart", plain_code.translate_apart)
-    with pytest.raises(CompileError, match=r"main: LLVM runs in a process of its own, and .* could not start:"):
+    with pytest.raises(CompileError, match=r"main: LLVM runs in a separate process, and .* could not start:"):
         assembly(program)
 
 

@@ -182,7 +182,7 @@ def doubled() -> Function:
 
 def test_a_function_that_is_nowhere_is_named() -> None:
     code = exponentials(ARM).object_code
-    with pytest.raises(ValueError, match=r"it calls \w+, which is nowhere"):
+    with pytest.raises(ValueError, match=r"it calls \w+, which was not found"):
         ImageLayout.of(elf.parse(code)).linked(0, {"clock_gettime": 1})
 
 
@@ -190,9 +190,9 @@ def test_a_relocation_that_is_not_known_is_refused() -> None:
     code = elf.parse(exponentials(ARM).object_code)
     text = next(n for n, section in enumerate(code.sections) if section.flags & elf.EXECUTABLE)
     strange = elf.Relocation(section=text, offset=0, kind=300, symbol=1, addend=0)
-    with pytest.raises(ValueError, match="a relocation of kind 300, which is not known here"):
+    with pytest.raises(ValueError, match="a relocation of kind 300, which is not supported"):
         ImageLayout.of(code._replace(relocations=(strange,)))
-    with pytest.raises(ValueError, match="nothing is known of the relocations of machine 8"):
+    with pytest.raises(ValueError, match="relocations of machine 8 are not supported"):
         ImageLayout.of(code._replace(machine=8))
 
 
@@ -211,7 +211,7 @@ def test_damaged_object_code_is_refused() -> None:
         except (ValueError, struct.error):
             refused += 1
     assert refused > 20
-    with pytest.raises(ValueError, match="is not an ELF file"):
+    with pytest.raises(ValueError, match="is not a 64-bit little-endian ELF file"):
         elf.parse(b"MZ")
 
 
@@ -221,9 +221,9 @@ def test_an_image_says_what_it_lacks() -> None:
     compiled = compile_program(emit(doubled(), Target.host(num_cores=1)))
     loaded = Image(compiled.object_code, {"clock_gettime": 1})
     assert loaded.address(compiled.name) != loaded.address(f"{compiled.name}__timed")
-    with pytest.raises(ValueError, match="it has no nothing"):
+    with pytest.raises(ValueError, match="it has no symbol nothing"):
         loaded.address("nothing")
-    with pytest.raises(CompileError, match=r"another: the object code cannot be loaded: it has no another"):
+    with pytest.raises(CompileError, match=r"another: the object code cannot be loaded: it has no symbol another"):
         load(compiled._replace(name="another"))
 
 

@@ -155,7 +155,7 @@ def test_too_much_unrolling_is_refused_with_the_loops_named() -> None:
     a, c = Buffer("a", (300, 300)), Buffer("c", (300, 300))
     body = loop("rows", 300, lambda i: loop("columns", 300, lambda j: put(c, i, j, get(a, i, j)), UNROLLED), UNROLLED)
     with pytest.raises(
-        CompileError, match=r"32768 instructions in a row .*rows \(300\), columns \(300\).*unroll fewer"
+        CompileError, match=r"32768 instructions without a branch .*rows \(300\), columns \(300\).*unroll fewer"
     ):
         emit(function([a, c], [c], body), ONE_CORE)
 

@@ -138,7 +138,7 @@ def test_outputs_come_between_inputs_where_the_kernel_has_them_there() -> None:
         (3, {"out": 1}, r"takes 2 arrays \(a: .*\), and 1 in out \(c0: float32\[2, 3\]\); got 3, and 1 in out"),
         (2, {"out": 2}, "got 2, and 2 in out"),
         (1, {"out": 1}, "got 1, and 1 in out"),
-        (2, {"where": 1}, r"added\(where=\): arrays are given by their place: added\(a, b, c0\)"),
+        (2, {"where": 1}, r"added\(where=\): pass arrays by position: added\(a, b, c0\)"),
         (2, {"out": 1, "where": 1}, r"added\(where=\)"),
         (2, {}, "takes 3 arrays .* got 2"),
     ],

@@ -424,9 +424,7 @@ def test_equal_targets_have_equal_keys() -> None:
 
 def test_names_of_arrays_are_refused_before_and_after_the_first_call(product: Operator) -> None:
     for _ in range(2):
-        with pytest.raises(
-            ArgumentError, match=r"matmul\(b=\): arrays are given by their place, matmul\(a, b, out=c\)"
-        ):
+        with pytest.raises(ArgumentError, match=r"matmul\(b=\): pass arrays by position, matmul\(a, b, out=c\)"):
             product(A, b=B)  # type: ignore[call-arg]
         product(A, B)
 

@@ -47,7 +47,7 @@ def test_the_page_keeps_its_word_about_its_length() -> None:
     assert set(FILES) == {"pegbox_climb.py", "pyproject.toml", "test_climb.py"}
     lines = [line for text in FILES.values() for line in text.splitlines() if line.strip()]
     assert len(lines) + len(COMMANDS) <= 60
-    assert f"three files of {round(len(lines), -1)} lines together" in PAGE
+    assert f"three files with {round(len(lines), -1)} lines in total" in PAGE
 
 
 def test_the_tuner_keeps_the_contract(project: tuple[Path, Path]) -> None:

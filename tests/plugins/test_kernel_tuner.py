@@ -444,7 +444,7 @@ def test_files_that_are_damaged_or_not_there(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
         archive.writestr("a.json", b"{}")
         archive.writestr("b.json", b"{}")
-    with pytest.raises(RecordError, match=r"has to hold one \.json file, but holds a\.json, b\.json"):
+    with pytest.raises(RecordError, match=r"must hold one \.json file, but holds a\.json, b\.json"):
         read_results(tmp_path / "two.zip")
 
 

@@ -59,7 +59,7 @@ CASES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("caches", ["", " -caches=4,8,64"])
 @pytest.mark.parametrize("given", CASES)
 def test_values_of_some_configurations(given: dict[str, Any], caches: str) -> None:
-    """Check values, also where keys and values are fetched from beyond the second cache."""
+    """Check values, also where keys and values are fetched from beyond L2."""
     sizes = {"batch": 1, "heads": 2, "n_q": 37, "n_k": 50, "d": 16, **given}
     task = pb.create_task("attention", kwargs=sizes, target=f"llvm -num-cores 2{caches}")
     q, k, v, o = arrays_of(task)

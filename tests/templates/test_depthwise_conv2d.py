@@ -209,8 +209,8 @@ def test_blocks_of_channels_go_down_the_rows(golden: Callable[[object], None]) -
     ("size", "caches", "is_blocked"),
     [
         ((960, 7, 7), "48,2048,5120", True),
-        ((960, 7, 7), "4,512,2048", False),  # the closest cache holds no block of four lines
-        ((960, 7, 7), "48,256,2048", False),  # the second cache does not hold the arrays
+        ((960, 7, 7), "4,512,2048", False),  # L1 holds no block of four lines
+        ((960, 7, 7), "48,256,2048", False),  # L2 does not hold the arrays
         ((976, 7, 7), "48,2048,5120", False),  # 61 vectors have no divisors
         ((960, 112, 112), "48,2048,5120", False),
         ((64, 7, 7), "256,2048,5120", False),  # all channels are such a block
@@ -266,9 +266,9 @@ def test_predictions_prefetch_where_stores_wait(size: tuple[int, int, int], pref
         ((72, 56, 56), 2, True),
         ((88, 28, 28), 2, True),
         ((120, 28, 28), 1, True),
-        ((128, 56, 56), 2, False),  # a column's lines share an eighth of the closest cache
-        ((144, 80, 80), 2, False),  # the second cache does not hold the arrays
-        ((24, 12, 12), 1, False),  # the closest cache holds the rows of all channels
+        ((128, 56, 56), 2, False),  # a column's lines share an eighth of L1
+        ((144, 80, 80), 2, False),  # L2 does not hold the arrays
+        ((24, 12, 12), 1, False),  # L1 holds the rows of all channels
     ],
 )
 def test_predictions_for_large_filters_go_down_one_vector_of_channels(
@@ -291,7 +291,7 @@ def test_large_filters_prefer_an_order_only_where_their_spaces_have_it(
 
 
 def test_results_of_few_pixels_have_tiles_of_several_vectors() -> None:
-    """The closest cache holds 5 of 25 vectors, which tiles of a single pixel, with 4 vectors, do not divide."""
+    """L1 holds 5 of 25 vectors, which tiles of a single pixel, with 4 vectors, do not divide."""
     target = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=48,2048,5120"
     task = pb.create_task("depthwise_conv2d", (1, 400, 7, 7, 7, 7), {"layout": "NHWC"}, target=target)
     assert {c["vectors"].val for c in task.space.iterate()} == {4}

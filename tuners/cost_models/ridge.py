@@ -68,7 +68,7 @@ class RidgeCostModel:
 
 
 def _dual_weights(kernel: Floats, targets: Floats) -> Floats:
-    """(kernel + shrinkage)⁻¹ targets, with the shrinkage whose errors on records left out are the least."""
+    """Compute (kernel + shrinkage)⁻¹ targets, with the shrinkage whose errors on left-out records are least."""
     values, vectors = np.linalg.eigh(kernel)
     values = np.maximum(values, 0.0)
     turned = vectors.T @ targets

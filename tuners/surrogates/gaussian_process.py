@@ -95,7 +95,7 @@ def squared_distances(x: Floats, groups: Groups) -> Floats:
 
 
 def matern(squared: Floats) -> tuple[Floats, Floats]:
-    """Matérn 5/2 of squared scaled distances, and its derivative by them.
+    """Compute Matérn 5/2 of squared scaled distances, and its derivative by them.
 
     It is twice differentiable, as smooth as the times of programs ever are: Snoek et al., "Practical Bayesian
     Optimization of Machine Learning Algorithms" (NeurIPS 2012).

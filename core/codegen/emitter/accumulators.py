@@ -1,4 +1,4 @@
-"""Accumulators: vectorized reductions rewritten to keep one partial result per lane through the loops around.
+"""Accumulators: vectorized reductions rewritten to keep one partial result per lane throughout the enclosing loops.
 
     for k in range(64):                            for v in vectorized range(16): p[v] = 0
         for v in vectorized range(16):             for k in range(64):
@@ -6,10 +6,10 @@
                                                            p[v] = p[v] + a[k * 16 + v]
                                                    for v in vectorized range(16): s[0] = s[0] + p[v]
 
-Otherwise every step would reduce across lanes, which takes longer than the work. Unrolled loops in between that
-are part of the reduction get partial results of their own, so that additions need not wait for each other. The rest of
-a split that does not divide, a vectorized loop behind the loop, adds to the same partial results. The reassociation is
-what a schedule asks for by vectorizing a reduction.
+Otherwise every step would reduce across lanes, which takes longer than the work. Unrolled loops in between that are
+part of the reduction get separate partial results, so that additions need not wait for each other. The remainder of a
+split that does not divide, a vectorized loop after the loop, adds to the same partial results. A schedule permits the
+reassociation by vectorizing a reduction.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from pegbox.loops.reductions.update import reads, update
 from pegbox.loops.visit import children, expressions, map_children, walk
 
 MAX_BYTES = 4096
-"""The bytes of partial results that registers and the closest cache hold."""
+"""The most bytes of partial results, which registers and the closest cache hold."""
 MAX_COPIES = 8
-"""The partial results per element, for loops unrolled in between."""
+"""The most partial results per element and lane, for loops unrolled in between."""
 
 
 @dataclass
 class Reduction:
     """A store `buf[i] = buf[i] op value` under vectorized loops that `i` does not depend on.
 
-    `path` holds the statements from the loop that is being rewritten down to the store, both included.
+    `path` holds the statements from the loop being rewritten down to the store, both included.
     """
 
     store: Store
@@ -53,7 +53,7 @@ class Reduction:
 
 
 def expand(stmt: Stmt) -> Stmt:
-    """Rewrite every such reduction at the outermost loop where it is possible."""
+    """Rewrite every vectorized reduction at the outermost loop that allows it."""
     reductions = list(_reductions(stmt, ()))
     if not reductions:
         return stmt
@@ -63,12 +63,12 @@ def expand(stmt: Stmt) -> Stmt:
         for reduction in reductions:
             result = _rewrite(stmt, reduction, [])
             if result is not None:
-                return expand(result)  # there may be others
+                return expand(result)  # there may be other reductions
     return map_children(stmt, expand)
 
 
 def _expanded(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
-    """Rewrite loops together with the rests behind them."""
+    """Rewrite loops together with the remainders that follow them."""
     place = 0
     while place < len(stmts):
         first, place = stmts[place], place + 1
@@ -78,9 +78,9 @@ def _expanded(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
 
 
 def _with_rests(loop: Stmt, following: Sequence[Stmt]) -> tuple[Stmt, int] | None:
-    """Rewrite a loop and the rests behind it, and count the statements used; None where there are no rests.
+    """Rewrite a loop and the remainders that follow it, and count the statements used; None if there are no remainders.
 
-    Statements between that do not use the element stay where they are.
+    Statements in between that do not use the element stay where they are.
     """
     if not following or not isinstance(loop, For) or not loop.kind.in_order:
         return None
@@ -95,13 +95,13 @@ def _with_rests(loop: Stmt, following: Sequence[Stmt]) -> tuple[Stmt, int] | Non
 
 
 def _behind(stmt: Stmt, reduction: Reduction) -> Reduction | Stmt | None:
-    """Return the rest of the reduction, or a statement that does not use its buffer; None for any other."""
+    """Return the remainder of the reduction, or a statement that does not use its buffer; None for other statements."""
     buffer = reduction.store.buffer
     return _rest(stmt, reduction) or (stmt if not _uses(stmt, buffer) else None)
 
 
 def _rest(stmt: Stmt, reduction: Reduction) -> Reduction | None:
-    """Return the reduction that a statement is, if it goes on with another one in as many lanes or fewer."""
+    """Return a statement's reduction if it continues another one in as many lanes or fewer; None otherwise."""
     found = list(_reductions(stmt, ()))
     if len(found) != 1 or sum(not children(each) for each in walk(stmt)) > 1:
         return None
@@ -130,9 +130,7 @@ def _vars(exprs: tuple[Expr, ...]) -> set[Var]:
 
 
 def _rewrite(loop: For, reduction: Reduction, behind: Sequence[Reduction | Stmt]) -> Stmt | None:
-    """Put partial results around the loop, and the rests and statements behind it; None if the reduction does not allow
-    it here.
-    """
+    """Put partial results around the loop and the remainders and statements after it; None if that is impossible."""
     store, buffer = reduction.store, reduction.store.buffer
     used = _vars(store.indices)
     loops = reduction.loops
@@ -157,7 +155,7 @@ def _rewrite(loop: For, reduction: Reduction, behind: Sequence[Reduction | Stmt]
 
 
 def _step(whole: Stmt, reduction: Reduction, partial: Buffer, dims: Sequence[For], copies: Sequence[For]) -> Stmt:
-    """Let a reduction add to partial results; of `copies`, to the first."""
+    """Make a reduction add to partial results, with `copies` to the first copy."""
     place = (*(Const(0, dtypes.INDEX) for _ in copies), *(each.var for each in dims))
     return _replace(
         whole, reduction.store, Store(partial, place, Binary(reduction.op, Load(partial, place), reduction.value))
@@ -169,7 +167,7 @@ def _vectorized(stmts: Sequence[Stmt]) -> list[For]:
 
 
 def _is_alone(loop: For, store: Store) -> bool:
-    """Decide if nothing else in the loop touches the buffer."""
+    """Decide if no other statement in the loop touches the buffer."""
     return not any(_touches(stmt, store.buffer) for stmt in walk(loop) if stmt is not store)
 
 
@@ -183,7 +181,7 @@ def _touches(stmt: Stmt, buffer: Buffer) -> bool:
 
 
 def _copies(unrolled: list[For]) -> list[For]:
-    """Choose innermost unrolled loops of the reduction, as many as keep within MAX_COPIES."""
+    """Choose as many of the reduction's innermost unrolled loops as MAX_COPIES allows."""
     chosen: list[For] = []
     total = 1
     for each in reversed(unrolled):
@@ -195,10 +193,10 @@ def _copies(unrolled: list[For]) -> list[For]:
 
 
 def _condition(reduction: Reduction, elements: set[Var], inner: set[Var]) -> Expr | None:
-    """Collect the conditions on the existence of elements: those in between that use elements and outer loops only.
+    """Collect the conditions in between that use only elements and outer loops: they decide if an element exists.
 
-    A condition on the reduction alone is not repeated, since its partial results stay neutral. One that mixes both
-    cannot be split: None.
+    A condition on the reduction alone is not repeated, since its partial results stay neutral. A condition that mixes
+    both cannot be split: the result is None.
     """
     parts = []
     for stmt in reduction.path:
@@ -213,7 +211,7 @@ def _condition(reduction: Reduction, elements: set[Var], inner: set[Var]) -> Exp
 
 
 def _nest(loops: list[For], body: Callable[[tuple[Var, ...]], Stmt]) -> Stmt:
-    """Put the same loops over variables of their own around `body(variables)`."""
+    """Put the same loops, with new variables, around `body(variables)`."""
     fresh = [each.var.copy() for each in loops]
     result = body(tuple(fresh))
     for each, var in zip(reversed(loops), reversed(fresh), strict=True):
@@ -224,7 +222,7 @@ def _nest(loops: list[For], body: Callable[[tuple[Var, ...]], Stmt]) -> Stmt:
 def _finish(
     reduction: Reduction, partial: Buffer, elements: list[For], copies: list[For], lanes: list[For], condition: Expr
 ) -> list[Stmt]:
-    """Add the copies to the first one, lane by lane; then the lanes to the element."""
+    """Add the copies to the first one, lane by lane, and then the lanes to the element."""
     op, store = reduction.op, reduction.store
     zeros = tuple(Const(0, dtypes.INDEX) for _ in copies)
 

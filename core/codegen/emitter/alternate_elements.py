@@ -1,7 +1,7 @@
 """Every second element of two neighbouring vectors, by shuffles that run in parallel with multiply-adds.
 
-LLVM makes one permutation of two sources, which a Zen 4 computes in its multipliers: three multiply-adds and one of
-them take four cycles, where a shuffle within 128 bits and a permutation of one source take none of their own.
+LLVM makes one permutation of two sources, which a Zen 4 computes in its multipliers: three multiply-adds and one such
+permutation take four cycles. A shuffle within 128 bits and a permutation of one source do not delay multiply-adds.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ _BLOCK = 128
 
 
 def alternate_elements(frame: Frame, dtype: str, first: str, second: str, start: int, count: int) -> str | None:
-    """Pick the elements `start` (0 or 1), `start` + 2, ... of two vectors of `count`: in each block, then the blocks.
+    """Pick the elements `start` (0 or 1), `start` + 2, ... of two vectors of `count`: inside blocks, then across
+    blocks.
 
-    Returns None where LLVM's way is as good.
+    Returns None if LLVM's own code is as good.
     """
     block = _BLOCK // dtypes.BITS[dtype]
     if frame.module.target.cpu not in _PROCESSORS or dtype not in ("float32", "float64") or count <= block:

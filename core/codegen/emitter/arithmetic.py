@@ -1,10 +1,11 @@
 """Emission of arithmetic: one table or one small function per family of operations.
 
-Meaning, where LLVM leaves a choice:
+The semantics, where LLVM leaves a choice:
 - fmul, fadd and fsub may fuse (`contract`); nothing else is relaxed.
 - min and max of floats give NaN when either operand is NaN, as np.minimum and np.maximum do.
-- Integers wrap. // and % round down. By zero they give 0, as NumPy does (there is no trap and no poison).
-- A float too large for the integer type it is cast to gives some integer, as in C with the hardware's conversion.
+- Integers wrap. // and % round down. Division by zero gives 0, as in NumPy (no trap and no poison).
+- A float that is too large for the integer type it is cast to gives some integer, as the hardware's conversion does in
+  C.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def extremum(frame: Frame, op: str, a: Value, b: Value) -> Value:
     if a.text[0] == "%" == b.text[0]:
         best = _extremum_or_nan(frame, op, Value(y, dtype, lanes), x)
     else:
-        # The machine's minimum gives its second operand when the two do not compare; the literal goes first.
+        # The machine's minimum returns its second operand if either is NaN, so the literal goes first.
         number, literal_ = (x, y) if b.text[0] != "%" else (y, x)
         less = frame.op(f"fcmp {'olt' if op == 'min' else 'ogt'} {ty} {literal_}, {number}")
         best = frame.op(f"select {i1} {less}, {ty} {literal_}, {ty} {number}")
@@ -75,13 +76,14 @@ def _extremum_or_nan(frame: Frame, op: str, new: Value, old: str) -> str:
     """Emit the extremum of registers, NaN where either is NaN.
 
     LLVM keeps NaN by a select, which takes three micro-operations on Intel's processors without mask registers. There,
-    lanes whose new number is NaN have all bits set instead; if the old one is NaN, it is the second operand of the
-    machine's extremum, which returns that.
+    all bits are set in lanes whose new number is NaN; an old number that is NaN is returned by the machine's extremum,
+    as its second operand.
     """
     dtype, lanes, number = new.dtype, new.lanes, new.text
     ty, i1 = computing(dtype, lanes), register("bool", lanes)
     if not lanes or features.has(frame.module.target, "avx512f") or not features.has(frame.module.target, "avx"):
-        # LLVM tests the first operand, here not the one of a chain. It makes branches of two choices between scalars.
+        # LLVM tests the first operand, which here is not the one that a chain waits for. For scalars, LLVM turns two
+        # choices into branches.
         name = f"@llvm.{op}imum.{computing_suffix(dtype, lanes)}"
         return frame.op(frame.module.call(name, ty, (ty, number), (ty, old), flags="nsz "))
     bits = register(f"int{dtypes.BITS[dtype]}", lanes)
@@ -126,7 +128,7 @@ def _quotient(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes:
 
 
 def _guarded(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes: int) -> str:
-    """Divide by anything: 0 gives 0, and -1 (whose quotient may overflow, a trap) negates."""
+    """Divide by any number: 0 gives 0, and -1 negates, because a quotient that overflows would trap."""
     i1 = register("bool", lanes)
     zero, one = literal(0, dtype, lanes), literal(1, dtype, lanes)
     is_zero = frame.op(f"icmp eq {ty} {y}, {zero}")
@@ -157,7 +159,7 @@ def compare(frame: Frame, op: str, a: Value, b: Value) -> Value:
 
 
 def logic(frame: Frame, op: str, a: Value, b: Value) -> Value:
-    """Emit `and` or `or` of conditions; literals vanish."""
+    """Emit `and` or `or` of conditions; literals are folded."""
     for this, other in ((a, b), (b, a)):
         if this.text in ("true", "false"):
             return other if (this.text == "true") == (op == "and") else this
@@ -209,9 +211,10 @@ def cast(frame: Frame, value: Value, dtype: str) -> Value:
 
 
 def _cast_narrow(frame: Frame, value: Value, dtype: str) -> Value:
-    """Convert from or to a float of 16 bits, through float32, which holds every float16 and bfloat16.
+    """Convert from or to a 16-bit float through float32, which holds every float16 and bfloat16.
 
-    Integers that float32 would round are too large for float16; a float64 is not, and must be rounded only once.
+    Integers that float32 would round are too large for float16 anyway; a float64 need not be, and must be rounded only
+    once.
     """
     source, lanes = value.dtype, value.lanes
     if (source, dtype) == ("float64", "float16"):
@@ -224,7 +227,7 @@ def _cast_narrow(frame: Frame, value: Value, dtype: str) -> Value:
 
 
 def _to_int(frame: Frame, text: str, from_ty: str, dtype: str, lanes: int) -> Value:
-    """Convert through a wider signed type, as hardware (and so NumPy) does; frozen against poison."""
+    """Convert through a wider signed type, as hardware (so NumPy) does; freeze the result, which may be poison."""
     if dtype == "uint64":
         return _to_uint64(frame, text, from_ty, lanes)
     wide = "int64" if dtype == "uint32" else dtype if dtypes.BITS[dtype] >= 32 else "int32"
@@ -236,7 +239,7 @@ def _to_int(frame: Frame, text: str, from_ty: str, dtype: str, lanes: int) -> Va
 
 
 def _to_uint64(frame: Frame, text: str, from_ty: str, lanes: int) -> Value:
-    """Convert values that are too large for int64 without their highest bit."""
+    """Convert to uint64; values that are too large for int64 are converted without their highest bit."""
     ty, i1 = register("uint64", lanes), register("bool", lanes)
     half = "0x43E0000000000000"  # 2^63
     if lanes:

@@ -1,9 +1,9 @@
-"""Groups of calls: neighbouring vectors call a mathematical function in turns.
+"""Groups of calls: neighbouring vectors take turns in calling a mathematical function.
 
-Most instructions of such a function wait for the one before them, for forty cycles and more in all. The next vector's
-are independent, but a processor that finds them behind all of this one's has its scheduler full of waiting
-instructions before it gets far. So four calls are one function whose instructions alternate. More need more registers
-than there are.
+Most instructions of such a function wait for the previous one, for forty cycles or more in all. Those for the next
+vector are independent, but if they follow all instructions for this one, the processor's scheduler fills up with
+waiting instructions before it reaches many of them. So four calls become one function whose instructions alternate.
+More calls would need more registers than there are.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _MOST = 4
 
 
 def call_groups(frame: Frame, expr: Expr, chunks: Sequence[Chunk]) -> Iterator[Sequence[Chunk]]:
-    """Yield the chunks in groups, each when the calls in the expression have been made for it.
+    """Yield the chunks in groups, each after the expression's calls have been emitted for it.
 
-    `evaluate` finds their results.
+    `evaluate` finds the results of these calls.
     """
     wanted = list(_calls(expr))
     for _, same in groupby(chunks, key=lambda chunk: chunk.width):
@@ -41,7 +41,7 @@ def call_groups(frame: Frame, expr: Expr, chunks: Sequence[Chunk]) -> Iterator[S
 
 
 def _calls(expr: Expr) -> Iterator[Call]:
-    """Yield the calls that are made under all conditions, inner ones first."""
+    """Yield the calls that are made unconditionally, inner ones first."""
     expr = fused(expr)
     if isinstance(expr, Binary | Cast | Call) and not (isinstance(expr, Call) and is_machine_call(expr.name)):
         for part in children(expr):

@@ -11,14 +11,14 @@ from pegbox.codegen.emitter.timing_loop import CLOCK, MONOTONIC, timing_loop
 from pegbox.codegen.program import Program
 
 CLOCK_BYTES = 16
-"""The size of a time of the clock: seconds and nanoseconds of 64 bits each."""
+"""The bytes of a time read from the clock: seconds and nanoseconds of 64 bits each."""
 
 
 def emit_sequence(sequence: CallSequence, *, clocked: bool = False) -> Program:
-    """Emit the program of a sequence, whose kernels and constants are symbols from elsewhere.
+    """Emit the program of a sequence, whose kernels and constants are external symbols.
 
     Args:
-        clocked: add an output that holds the time before each step and after the last one, as int64[steps + 1, 2].
+        clocked: add an output for the time before each step and after the last one, int64[steps + 1, 2].
     """
     module = ModuleText(sequence.name, sequence.target)
     args = sequence.args

@@ -24,15 +24,15 @@ _LIBRARY = (
     "log2", "log10", "log1p", "fmod", "hypot",
 )  # fmt: skip
 LIBRARY_SYMBOLS = frozenset(name + ending for name in _LIBRARY for ending in ("", "f"))
-"""Functions of C's mathematical library that kernels may call."""
+"""The functions of C's mathematical library that kernels may call."""
 _MATH = ("exp", "exp2", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt")
 
 
 def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
     """Call an intrinsic of `pegbox.expr.intrinsics` in as many lanes as its widest argument has.
 
-    It is a function of vector_math if there is one for the type, an instruction, or a function of the C library for
-    each lane.
+    The call becomes a function of vector_math if there is one for the type, an instruction, or a call of the C library
+    for each lane.
     """
     dtype = args[0].dtype
     lanes = max(arg.lanes for arg in args)
@@ -65,7 +65,7 @@ def math_call(frame: Frame, name: str, args: list[Value]) -> Value:
 
 
 def math_calls(frame: Frame, name: str, calls: list[list[Value]]) -> None:
-    """Make several calls of a function in turns, if it is one of vector_math and each has whole vectors of arguments.
+    """Interleave several calls of a function, if it is in vector_math and the arguments are vectors.
 
     `math_call` finds the results.
     """
@@ -80,7 +80,7 @@ def _function(frame: Frame, name: str, dtype: str, lanes: int) -> MathFunction:
 
 
 def _register_lanes(target: Target) -> int:
-    """Count the float32s that a permutation picks from, on processors that fuse products with sums."""
+    """Return the number of float32s that a permutation picks from, or 0 for a target without fused multiply-add."""
     if not features.has(target, "fma"):
         return 0
     if all(features.has(target, name) for name in ("avx512f", "avx512dq")):
@@ -89,7 +89,7 @@ def _register_lanes(target: Target) -> int:
 
 
 def _shifted(frame: Frame, name: str, dtype: str, lanes: int, number: str, count: str) -> str:
-    """Shift by a count that may reach the width of the type, which LLVM leaves undefined."""
+    """Shift by a count that may reach or exceed the width of the type, for which LLVM defines no result."""
     ty, width = register(dtype, lanes), dtypes.BITS[dtype]
     last, none = (broadcast(frame, Value(str(n), dtype, 0), lanes) for n in (width - 1, 0))
     fits = frame.op(f"icmp ule {ty} {count}, {last}")
@@ -133,7 +133,7 @@ def _absolute(frame: Frame, dtype: str, lanes: int, operand: str) -> str:
 
 
 def machine_call(frame: Frame, expr: Call, args: list[Value]) -> Value:
-    """Write a call in the body of a tensor intrinsic; the value of a prefetch is of no use.
+    """Write a call in the body of a tensor intrinsic; a prefetch has no meaningful value.
 
     Raises:
         TargetError: the target lacks the instruction.
@@ -165,7 +165,7 @@ def machine_call(frame: Frame, expr: Call, args: list[Value]) -> Value:
 
 
 def _extern(frame: Frame, expr: Call, args: list[Value]) -> Value:
-    """Call a C function. Whole numbers are passed as 64 bits, which functions that take `int` read as well."""
+    """Call a C function. Integers are passed as 64 bits, which also suits functions that take `int`."""
     name = expr.name.removeprefix(EXTERN)
     typed = [_argument(frame, name, arg) for arg in args]
     result = _plain(name, expr.dtype)

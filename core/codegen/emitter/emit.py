@@ -1,4 +1,4 @@
-"""`emit`, the entry point of the emitter: a lowered function to a `Program` of LLVM assembly text."""
+"""`emit`, the entry point of the emitter, which turns a lowered function into a `Program` of LLVM assembly text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def emit(func: Function, target: Target) -> Program:
     """Emit the program of a lowered function (no blocks; every buffer is a parameter or in an Alloc).
 
     Raises:
-        CompileError: the function is not lowered, or unrolling makes more code than is reasonable.
+        CompileError: the function is not lowered, or unrolling makes too much code.
     """
     check_instance("func", func, Function, "what pegbox.lower gives", error=CompileError)
     check_instance("target", target, Target, "a pegbox.Target", error=TargetError)
@@ -41,9 +41,9 @@ def emit(func: Function, target: Target) -> Program:
 
 
 def _in_blocks(name: str, func: Function, body: Stmt, target: Target, blocks: Sequence[int]) -> Program:
-    """Emit the program with wide loops cut into blocks: the first of these sizes whose code LLVM can take.
+    """Emit the program with wide loops cut into blocks, of the first size whose code is not too long for LLVM.
 
-    A wide loop by itself may take shorter steps. If unrolled loops are around it, the schedule made the code too long.
+    Smaller blocks help only if a wide loop alone made the code too long; inside unrolled loops, the schedule did.
     """
     block, *fewer = blocks
     bits = target.vector_bits
@@ -56,7 +56,7 @@ def _in_blocks(name: str, func: Function, body: Stmt, target: Target, blocks: Se
 
 
 def _emitted(name: str, func: Function, blocked: Stmt, target: Target) -> Program:
-    """Emit the program after its vectorized loops were cut into blocks."""
+    """Emit the program, whose vectorized loops have been cut into blocks."""
     stores = executed_stores(func.body)
     func = func.with_body(accumulators.expand(blocked))
     extents = [stmt.extent for stmt in walk(func.body) if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL]
@@ -88,7 +88,7 @@ def _emitted(name: str, func: Function, blocked: Stmt, target: Target) -> Progra
 def _functions(func: Function, module: ModuleText, plan: FunctionPlan) -> None:
     """Write the kernel and the loop that times it.
 
-    With a workspace the work is done by a function of its own, of which every buffer is a noalias parameter.
+    With a workspace, a separate function does the work, which takes every buffer as a noalias parameter.
     """
     name, places = module.name, plan.placement
     separate = bool(places.shared or places.per_thread)
@@ -107,7 +107,7 @@ def _functions(func: Function, module: ModuleText, plan: FunctionPlan) -> None:
 
 
 def _wrapper(name: str, params: list[str], places: Placement) -> str:
-    """Write `@name(args, workspace)`, which hands every buffer of the workspace to the body as a pointer of its own."""
+    """Write `@name(args, workspace)`, which passes each buffer in the workspace to the body as a separate pointer."""
     lines, pointers = [], []
     for number, offset in enumerate(places.shared.values()):
         lines.append(f"  %b{number} = getelementptr inbounds i8, ptr %workspace, i64 {offset}")

@@ -1,4 +1,4 @@
-"""Emission of expressions: one function per kind of node, each returns a register."""
+"""Emission of expressions: one function per kind of node, each of which returns a register."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Side: TypeAlias = Callable[[Chunk], Value]
 
 
 def evaluate(frame: Frame, expr: Expr, chunk: Chunk) -> Value:
-    """Emit the value of `expr` in every lane of `chunk`, as a scalar if all lanes agree."""
+    """Emit the value of `expr` in every lane of `chunk`, as a scalar if it is the same in all lanes."""
     handler = _HANDLERS.get(type(expr))
     if handler is None:
         raise CompileError(f"the code generator does not know {type(expr).__name__} nodes; was the program lowered?")
@@ -43,7 +43,7 @@ def _index(frame: Frame, expr: Expr, chunk: Chunk) -> Value:
 
 
 def _index_of(frame: Frame, expr: Expr, chunk: Chunk) -> Index:
-    """Resolve an index expression in the loops around."""
+    """Resolve an index expression in the enclosing loops."""
     return _resolve(frame, frame.forms(expr), chunk)
 
 
@@ -53,7 +53,7 @@ def address(frame: Frame, node: Load | Store, chunk: Chunk) -> Index:
 
 
 def _resolve(frame: Frame, form: Form, chunk: Chunk) -> Index:
-    """Resolve a linear form in the loops around: put in the values of its variables and of its atoms."""
+    """Resolve a linear form in the enclosing loops by inserting the values of its variables and atoms."""
     const = form.const
     env = frame.env
     terms: list[tuple[str, int]] = []
@@ -95,7 +95,7 @@ def _atom(frame: Frame, atom: Atom, chunk: Chunk) -> Index:
     if inner.vector is not None or not all(name in frame.registers.home for name, _ in inner.terms):
         quotient, remainder = index.divide(frame, inner, atom.divisor, chunk)
         return quotient if atom.op == "floordiv" else remainder
-    # Values of outer loops are the same anywhere inside them: an unrolled body asks for them again and again.
+    # Values of outer loops are the same anywhere inside them, and an unrolled body needs them many times.
     key = (inner, atom.divisor)
     known = frame.divisions.get(key)
     if known is None:
@@ -127,7 +127,7 @@ def _logic(frame: Frame, expr: Logic, chunk: Chunk) -> Value:
         return first
     if not _is_guarded(frame, expr.b, chunk):
         return arithmetic.logic(frame, expr.op, first, evaluate(frame, expr.b, chunk))
-    # The right side reads what only a true (for `or`: false) left side makes safe to read.
+    # The right side may read elements that exist only if the left side is true (for `or`: false).
     right = partial(evaluate, frame, expr.b)
     if expr.op == "and":
         return _choose(frame, first, chunk, "bool", right, lambda part: Value("false", "bool", 0))
@@ -141,7 +141,7 @@ def _select(frame: Frame, expr: Select, chunk: Chunk) -> Value:
     if not (_is_guarded(frame, expr.a, chunk) or _is_guarded(frame, expr.b, chunk)):
         return arithmetic.select(frame, cond, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
     if cond.lanes and isinstance(expr.a, Load) and _is_zero(expr.b):
-        return evaluate(frame, expr.a, narrowed(frame, chunk, cond))  # dead lanes of a masked load are zeros
+        return evaluate(frame, expr.a, narrowed(frame, chunk, cond))  # dead lanes of a masked load are zero
     return _choose(frame, cond, chunk, expr.dtype, partial(evaluate, frame, expr.a), partial(evaluate, frame, expr.b))
 
 
@@ -150,7 +150,7 @@ def _is_zero(expr: Expr) -> bool:
 
 
 def _choose(frame: Frame, cond: Value, chunk: Chunk, dtype: str, a: _Side, b: _Side) -> Value:
-    """Evaluate each side only where it is chosen: under masks if lanes differ, else behind a branch."""
+    """Evaluate each side only where it is chosen: under masks if lanes differ, else after a branch."""
     if cond.lanes:
         live, dead = narrowed(frame, chunk, cond), narrowed(frame, chunk, arithmetic.negate(frame, cond))
         return arithmetic.select(frame, cond, a(live), b(dead))
@@ -158,7 +158,7 @@ def _choose(frame: Frame, cond: Value, chunk: Chunk, dtype: str, a: _Side, b: _S
 
 
 def _branch(frame: Frame, cond: str, chunk: Chunk, dtype: str, a: _Side, b: _Side) -> Value:
-    """Write two blocks and a phi. Each side ends in a list that stays open until the lanes of both are known."""
+    """Write two blocks and a phi. The lines at the end of each side stay open until the lanes of both are known."""
     join = frame.text.label("select.end")
     labels = frame.text.label("select.yes"), frame.text.label("select.no")
     arrivals: list[tuple[Value, str, Lines]] = []
@@ -176,7 +176,7 @@ def _branch(frame: Frame, cond: str, chunk: Chunk, dtype: str, a: _Side, b: _Sid
     frame.nested(lambda: write(labels[1], b), keep_memory=True)
     lanes = max(value.lanes for value, _, _ in arrivals)
     incoming: list[str] = []
-    for value, block, tail in arrivals:  # a value gets as many lanes as the phi at the end of its own block
+    for value, block, tail in arrivals:  # each value is broadcast to the phi's lanes at the end of its own block
         outer, frame.text.lines = frame.text.lines, tail
         widen = partial(memory.broadcast, frame, value, lanes)
         frame.nested(lambda: incoming.append(f"[ {widen()}, %{block} ]"), keep_memory=True)  # noqa: B023
@@ -188,9 +188,9 @@ def _branch(frame: Frame, cond: str, chunk: Chunk, dtype: str, a: _Side, b: _Sid
 
 
 def narrowed(frame: Frame, chunk: Chunk, condition: Value, *, guard: bool = False) -> Chunk:
-    """Narrow the chunk to the lanes where the condition holds; it may be a scalar that only this chunk has.
+    """Narrow the chunk to the lanes where the condition holds; it may be a scalar.
 
-    guard: what the other lanes store is never read.
+    guard: values that the other lanes store are never read.
     """
     own = memory.broadcast(frame, condition, chunk.width)
 
@@ -205,7 +205,7 @@ def _cast(frame: Frame, expr: Cast, chunk: Chunk) -> Value:
         where = _index_of(frame, expr.a, chunk)
         bounds = index.value_range(frame, where)
         if where.offsets is not None and bounds is not None and bounds[0] >= -(2**31) and bounds[1] < 2**31:
-            # A vector of indices that fit 32 bits is made of 32 bits: twice the lanes, and faster conversions.
+            # Indices that fit in 32 bits are computed in 32 bits: twice the lanes, and faster conversions.
             narrow = Value(index.vector(frame, where, chunk.width, bits=32)[0], "int32", chunk.width)
             return arithmetic.cast(frame, narrow, expr.dtype)
     return arithmetic.cast(frame, evaluate(frame, expr.a, chunk), dtypes.element(expr.dtype))
@@ -230,7 +230,7 @@ def load(frame: Frame, expr: Load, chunk: Chunk) -> Value:
 
 
 def _outside_vectors(chunk: Chunk, expr: Expr) -> Chunk:
-    """Refuse code that has vectors of its own in vectorized loops."""
+    """Refuse code with its own vectors inside vectorized loops."""
     if chunk.lanes is not None:
         raise CompileError(
             f"{expr} is inside a vectorized loop; bodies of tensor intrinsics have their own vectors: leave the loops "
@@ -244,8 +244,8 @@ def _address(frame: Frame, expr: Address, chunk: Chunk) -> Value:
     for dim, (wanted, found) in enumerate(zip(expr.strides, strides(expr.buffer), strict=True)):
         if wanted is not None and wanted != found and expr.extents[dim] > 1:
             raise CompileError(
-                f"{expr}: the function called takes it for granted that neighbours along dimension {dim} are {wanted} "
-                f"elements apart, in {expr.buffer!r} they are {found}; pass it the stride, or pack the tile"
+                f"{expr}: the called function assumes that neighbours along dimension {dim} are {wanted} elements "
+                f"apart, but in {expr.buffer!r} they are {found} apart; pass it the stride, or pack the tile"
             )
     return Value(memory.pointer(frame, expr.buffer, where.terms, where.const), dtypes.HANDLE, 0)
 
@@ -270,7 +270,7 @@ def _reinterpret(frame: Frame, expr: Reinterpret, chunk: Chunk) -> Value:
 
 
 def in_bounds(frame: Frame, load: Load, chunk: Chunk) -> bool:
-    """Decide if the load is inside its buffer in every iteration and lane, under any conditions."""
+    """Decide if the load is inside its buffer in every iteration and lane, whatever conditions enclose it."""
     for subscript, count, extent in zip(load.indices, load.box, load.buffer.shape, strict=True):
         form = frame.forms(subscript)
         if not form.is_index:

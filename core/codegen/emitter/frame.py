@@ -1,8 +1,7 @@
 """The state of the emitter for one function body.
 
-Instructions whose operands are known at an outer loop are written there. An instruction written twice with the same
-operands is written once (the text is the key), so the emitter may ask for what it needs without remembering whether it
-has it.
+Instructions whose operands are known at an outer loop are written there. An instruction that is requested again with
+the same operands is written once (the text is the key), so the emitter need not remember its earlier requests.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ class Value(NamedTuple):
 class Registers:
     """The registers defined at a level, which everything inside may use.
 
-    home: the level of each; a register without one may be used only where it was made.
-    ranges: smallest and largest value of an index register.
-    hoisted: the register of an instruction.
+    home: the level of each; a register without a level may be used only where it was made.
+    ranges: the smallest and largest value of an index register.
+    hoisted: the register of each hoisted instruction.
     """
 
     __slots__ = ("hoisted", "home", "ranges")
@@ -53,7 +52,7 @@ class Registers:
         return _INNERMOST if level is None else level.depth
 
     def deeper(self, a: str, b: str) -> Level | None:
-        """Find the level where both registers are known; None if one of them is only known where it was made."""
+        """Find the outermost level where both registers are known; None if one is known only where it was made."""
         first, second = self.home.get(a), self.home.get(b)
         if first is None or second is None:
             return None
@@ -63,8 +62,8 @@ class Registers:
 class ValueCache:
     """The registers that hold elements of a buffer, by place.
 
-    Places of one grid (same pointer, same width, aligned to it) overlap only if they are equal, so that a store into a
-    register tile is cheap to account for.
+    Places of one grid (same pointer, same width, aligned to it) overlap only if they are equal, which makes it cheap to
+    account for a store into a register tile.
     """
 
     __slots__ = ("_grid", "entries")
@@ -83,7 +82,7 @@ class ValueCache:
         self.entries[place] = register
 
     def stored(self, place: Place, register: str) -> None:
-        """Note a store, and forget the values that overlap with it, or may because their pointer is another one."""
+        """Note a store, and forget values that overlap with it, or that may overlap because their pointers differ."""
         if _grid(place) != self._grid:
             self.entries = {key: text for key, text in self.entries.items() if _apart(key, place)}
         self.add(place, register)
@@ -99,7 +98,7 @@ def _apart(a: Place, b: Place) -> bool:
 
 
 class Scope:
-    """The knowledge in straight-line code: the register of an instruction, and the contents of buffers."""
+    """The facts that hold in straight-line code: the registers of instructions, and the contents of buffers."""
 
     __slots__ = ("memory", "values")
 
@@ -118,8 +117,8 @@ class Pointer(NamedTuple):
 class NodeForms(Generic[Node]):
     """The linear forms of nodes, each made once.
 
-    Nodes are compared by identity, because equality walks them. Each is held here, as a freed object's id may be
-    another's.
+    Nodes are compared by identity, because equality walks them. They are kept alive here, since the id of a freed
+    object may be reused.
     """
 
     __slots__ = ("_entries", "_make")
@@ -143,10 +142,10 @@ class Frame:
     env: the value of a loop variable: a Python int (unrolled) or a register name.
     forms, addresses: the linear forms of index expressions, and of the places of accesses, in elements.
     divisions, pointers: the results of address arithmetic that hold wherever their operands do.
-    unrolling: the loops around that are written out, for messages.
-    limits: the interval of an index register here, where a condition around makes it smaller than its range.
-    nontemporal: the buffer whose whole vectors are stored around the caches here, at multiples of their size.
-    has_nontemporal: there are such stores in the function.
+    unrolling: the enclosing unrolled and vectorized loops, for messages.
+    limits: the interval of an index register here, if an enclosing condition makes it smaller than its range.
+    nontemporal: the buffer whose whole vectors bypass the caches here, stored at multiples of their size.
+    has_nontemporal: the function has such stores.
     """
 
     def __init__(self, module: ModuleText, *, in_parallel: bool) -> None:
@@ -167,7 +166,7 @@ class Frame:
         self.has_nontemporal = False
 
     def op(self, text: str) -> str:
-        """Write an instruction here unless the same one was written before; return its register."""
+        """Write an instruction here unless the same one was written already; return its register."""
         values = self.scope.values
         name = values.get(text)
         if name is None:
@@ -186,7 +185,7 @@ class Frame:
         return name
 
     def inlined(self, function: MathFunction, operands: list[str], lanes: int) -> str:
-        """Call a function of vector_math in as many lanes as the operands have; one lane is a scalar there."""
+        """Call a function of vector_math in as many lanes as the operands have; it takes one lane as a scalar."""
         if lanes == 1:
             typed = zip(function.parameters, operands, strict=True)
             operands = [self.op(f"extractelement <1 x {ty}> {text}, i64 0") for ty, text in typed]
@@ -199,7 +198,7 @@ class Frame:
         return result
 
     def inline_in_turns(self, function: MathFunction, calls: list[list[str]], lanes: int) -> None:
-        """Call a function with each of these operands, in two lanes or more; `inlined` finds the results."""
+        """Call a function with each of these lists of operands, in two lanes or more; `inlined` finds the results."""
         texts = {_call_text(function, operands, lanes): operands for operands in calls}
         new = {text: operands for text, operands in texts.items() if text not in self.scope.values}
         if len(new) < 2:
@@ -230,7 +229,7 @@ class Frame:
     def nested(self, action: Callable[[], None], *, keep_memory: bool = False) -> None:
         """Run `action`, whose instructions dominate nothing after it (a loop body, a branch).
 
-        `keep_memory`: the action stores nothing, so that the knowledge of memory is still true after it.
+        `keep_memory`: the action stores nothing, so known contents of memory stay valid.
         """
         outer = self.scope
         self.scope = Scope({})

@@ -1,7 +1,7 @@
-"""The text of one LLVM function while it is written: lines, fresh names, the current basic block.
+"""The text of one LLVM function while it is being written: lines, fresh names, the current basic block.
 
 Each loop body starts with a list of hoisted lines that stays open until the end: instructions that depend on nothing
-deeper are written there later.
+deeper are added there later.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _DIVISION = re.compile(r"[su](?:div|rem) <(\d+) x i(\d+)> .*, (?:%|splat \(i\d+ 
 _DIVIDES = ("div", "rem")
 _PER_LANE = 12
 _PER_NARROW_LANE = 4
-"""Instructions for a lane of a division of vectors: no processor divides vectors of integers, so LLVM takes the lanes
-apart, and multiplies each number of 64 bits by the inverse of a constant."""
+"""The instructions for each lane of a vector division: no processor divides vectors of integers, so LLVM extracts the
+lanes, and multiplies 64-bit numbers by the inverse of a constant divisor."""
 
 
 class Level:
@@ -33,7 +33,7 @@ class FunctionText:
     """The text of a function that is being written.
 
     `level` is the current loop body, `block` the label of the current basic block, `inlined` the number of instructions
-    that calls become, `divided` of those that divisions of vectors become, `loops` the number of loops so far.
+    that calls expand to, `divided` the number that vector divisions expand to, `loops` the number of loops so far.
     """
 
     __slots__ = ("_before", "_count", "allocas", "block", "divided", "entry", "inlined", "level", "lines", "loops")
@@ -48,12 +48,12 @@ class FunctionText:
 
     @property
     def instructions(self) -> int:
-        """The instructions so far that have results, with those of inlined functions."""
+        """The number of instructions with results so far, including those of inlined functions."""
         return self._count + self.inlined
 
     @property
     def in_a_row(self) -> int:
-        """The instructions of the current basic block, with those of the lanes of divisions."""
+        """The number of instructions in the current basic block, including those for the lanes of divisions."""
         return self.instructions + self.divided - self._before
 
     def fresh(self, hint: str = "t") -> str:
@@ -67,7 +67,7 @@ class FunctionText:
     def define_in(self, lines: Lines, instruction: str) -> str:
         """Write an instruction at the end of some lines; return its register."""
         self._count += 1
-        if instruction[1:4] in _DIVIDES:  # most do not, and matching takes longer than all else here
+        if instruction[1:4] in _DIVIDES:  # most instructions do not divide, and matching is the slowest step here
             self.divided += _of_lanes(instruction)
         name = f"%t.{self._count}"
         lines.append(f"  {name} = {instruction}")
@@ -94,7 +94,7 @@ class FunctionText:
 
 
 def _of_lanes(instruction: str) -> int:
-    """Count the instructions that LLVM makes of the lanes of a division."""
+    """Count the instructions that LLVM needs for the lanes of a division."""
     match = _DIVISION.match(instruction)
     if match is None:
         return 0

@@ -1,4 +1,5 @@
-"""Gates and decays: products with sigmoids, 1 + tanh or 1 + erf, and powers with exponents up to 0, as one function.
+"""Gates and decays, each computed by one function: products with sigmoids, 1 + tanh or 1 + erf, and powers with
+exponents up to 0.
 
     a * sigmoid(b)        = a / (1 + e^-b)
     k * a * (1 + tanh(b)) = 2 k a / (1 + 2^(-c b)) with c = 2 log2(e)
@@ -7,16 +8,16 @@
     exp(b)                = e^b, for the same b
 
 SiLU, GELU and its approximation by tanh are such products. The quotient takes fewer operations than the function and
-the product. So does the sum, because the error of its erf need only be small relative to 1, not to erf. 1 + tanh(b) has
-few digits where tanh(b) is near -1, so c b may be rounded once more.
+the product do. So does the sum, because the error of its erf only has to be small relative to 1, not to erf. 1 +
+tanh(b) has few correct digits where tanh(b) is near -1, so c b may be rounded once more.
 
-No other factors change their order: a product of them could overflow, or be zero, where the program's is not. The 2
-goes into a constant k that keeps the numerator from overflow, |2 k| <= 1; without one, tanh stays.
+Other factors keep their order: another order could overflow or give zero where the program's does not. The 2 goes into
+a constant k that keeps the numerator from overflow, |2 k| <= 1; without such a constant, tanh stays.
 
-In GELU, both factors depend on the same x: with AVX2, this saves an operation for the sign, and a product.
+In GELU, both factors depend on the same x; with AVX2, this saves an operation for the sign and a product.
 
-The last two, decays, are between 0 and 1: on targets without an instruction for exponents, this saves the operations
-against overflow.
+The last two, decays, are between 0 and 1; on targets without an instruction for exponents, this saves the operations
+that guard against overflow.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _DECAYS = {"exp2": "decay", "exp": "exp_decay"}
 
 
 def fused(expr: Expr) -> Expr:
-    """Return the call that replaces a gate or a decay, and any other expression as it is."""
+    """Return the call that replaces a gate or a decay; return any other expression unchanged."""
     found = gate(expr) if isinstance(expr, Binary) else decay(expr) if isinstance(expr, Call) else None
     return expr if found is None else found
 
@@ -55,7 +56,7 @@ def decay(call: Call) -> Call | None:
 
 
 def gate(product: Binary) -> Call | None:
-    """Return the call that replaces a product of floats; None if no gate is in it."""
+    """Return the call that replaces a product of floats; None if the product is not a gate."""
     if product.op != "mul" or product.dtype not in ("float32", "float64"):
         return None
     for a, b in (*_sides(product), *_around_constants(product)):
@@ -102,7 +103,7 @@ def _around_constants(product: Binary) -> Iterator[tuple[Expr, Expr]]:
 
 
 def _exponent(factor: Expr) -> Expr | None:
-    """Write c b for 1 + tanh(b), None for other factors."""
+    """Return c b for a factor 1 + tanh(b); None for other factors."""
     tanh = _after_one(factor, "tanh")
     if tanh is None:
         return None
@@ -122,7 +123,7 @@ def _after_one(factor: Expr, name: str) -> Call | None:
 
 
 def _scaled(expr: Expr, number: float, *, most: float) -> Expr | None:
-    """Multiply a constant, or one that `expr` is a product with; None if it is missing, tiny or gets above `most`."""
+    """Multiply the constant that `expr` is, or has as a factor; None if it is missing, tiny or gets above `most`."""
     if isinstance(expr, Const):
         value = float(expr.value)
         fits = abs(value) >= np.finfo(expr.dtype).tiny and abs(value * number) <= most

@@ -25,7 +25,7 @@ _SAFE = 1 << 61  # sums and differences of a few such numbers fit int64
 class Index(NamedTuple):
     """A sum per lane: const + sum(terms) + offsets[lane] + vector[lane].
 
-    `offsets` is None if all lanes agree; `vector` is a register of i64 lanes that depend on data.
+    `offsets` is None if it is the same in all lanes; `vector` is a register of i64 lanes that depend on data.
     """
 
     const: int
@@ -60,12 +60,11 @@ def add_up(frame: Frame, parts: list[tuple[Index, int]], chunk: Chunk) -> Index:
 def divide(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Index, Index]:
     """Compute the floor quotient and remainder by a positive constant, with as little arithmetic as the ranges allow.
 
-    The parts that leave the division at once are those of expressions (`pegbox.expr.affine.divide`). Two things differ.
+    The parts that need no division are found as in expressions (`pegbox.expr.affine.divide`), with two differences.
     Here the ranges are those of registers and lanes; a sum of unknown range, which may wrap around, is divided as it
-    is. And with g a divisor of `divisor`, the rest is split into big + small where g divides big and 0 <= small < g,
-    with any small: rest // divisor = (big / g) // (divisor / g) and
-    rest % divisor = g * ((big / g) % (divisor / g)) + small. Simplified expressions do so, too
-    (`pegbox.expr.simplify`), with the ranges of loops.
+    is. And with g a divisor of `divisor`, the rest is split into big + small where g divides big and 0 <= small < g:
+    rest // divisor = (big / g) // (divisor / g) and rest % divisor = g * ((big / g) % (divisor / g)) + small.
+    Simplified expressions do so, too (`pegbox.expr.simplify`), with the ranges of loops.
     """
     if value_range(frame, index) is None:
         return _division(frame, index, divisor, chunk)
@@ -78,7 +77,7 @@ def divide(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Inde
     residue = Index(parts.rest_const, tuple(parts.rest.items()), index.offsets, index.vector)
     if parts.is_whole:
         return quotient, residue
-    if value_range(frame, residue) is None:  # without those multiples of the divisor it wraps around
+    if value_range(frame, residue) is None:  # it may wrap around without the multiples of the divisor
         return _division(frame, index, divisor, chunk)
     if not residue.terms and residue.vector is None and residue.offsets is not None:
         offsets = tuple(residue.const + offset for offset in residue.offsets)
@@ -98,7 +97,7 @@ def divide(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Inde
 
 
 def _split(frame: Frame, index: Index, g: int) -> tuple[Index, Index] | None:
-    """Split index = g * big + small with small proved to lie in [0, g); None without a proof."""
+    """Split index = g * big + small, where small is proved to lie in [0, g); None without a proof."""
     big = tuple((name, coef // g) for name, coef in index.terms if coef % g == 0)
     small = Index(index.const % g, tuple(t for t in index.terms if t[1] % g), index.offsets, index.vector)
     bounds = value_range(frame, small)
@@ -132,7 +131,7 @@ def _division(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[I
 def _floor_division(
     frame: Frame, level: Level | None, ty: str, value: str, divisor: int, lanes: int
 ) -> tuple[str, str]:
-    """Shift and mask for powers of two; else truncate and step down if the remainder is negative."""
+    """Shift and mask for powers of two; otherwise truncate, and step down if the remainder is negative."""
     by = literal(divisor, "int64", lanes)
     if divisor & (divisor - 1) == 0:
         shift = divisor.bit_length() - 1
@@ -148,7 +147,7 @@ def _floor_division(
 
 
 def scalar(frame: Frame, index: Index) -> tuple[str, Level | None]:
-    """Add const + terms into an i64 register or literal; return the level where it is known, too."""
+    """Add const + terms into an i64 register or literal; also return the level where it is known."""
     text, level = term_sum(frame, index.terms)
     const = int64(index.const)
     if not index.terms:
@@ -159,7 +158,7 @@ def scalar(frame: Frame, index: Index) -> tuple[str, Level | None]:
 
 
 def term_sum(frame: Frame, terms: Terms) -> tuple[str, Level | None]:
-    """Add up the terms; partial sums of outer loops are made at those loops."""
+    """Add up the terms; partial sums are computed at the outermost loops that allow it."""
     total = "0"
     level: Level | None = frame.text.entry
     for name, coef in terms:
@@ -172,7 +171,7 @@ def term_sum(frame: Frame, terms: Terms) -> tuple[str, Level | None]:
 
 
 def vector(frame: Frame, index: Index, count: int, bits: int = 64) -> tuple[str, Level | None]:
-    """Make a vector of integers of the index (of `bits` < 64 only if the caller knows that it fits)."""
+    """Make a vector of integers from the index (of `bits` < 64 only if the caller knows that it fits)."""
     ty = f"<{count} x i{bits}>"
     text, level = scalar(frame, index)
     if bits != 64 and index.terms:
@@ -200,7 +199,7 @@ def _int_lanes(values: Offsets, bits: int) -> str:
 
 
 def splat(frame: Frame, level: Level | None, element: str, text: str, count: int) -> str:
-    """Put one scalar into every lane."""
+    """Broadcast a scalar to every lane."""
     if text[0] != "%":
         return f"splat ({element} {text})"
     first = frame.at(level, f"insertelement <{count} x {element}> poison, {element} {text}, i64 0")
@@ -211,17 +210,17 @@ def splat(frame: Frame, level: Level | None, element: str, text: str, count: int
 
 
 def value_range(frame: Frame, index: Index, *, here: bool = False) -> tuple[int, int] | None:
-    """Bound the values over all iterations and lanes; None if data decides, or the sum may wrap around.
+    """Bound the values over all iterations and lanes; None if they depend on data, or the sum may wrap around.
 
-    `here`: count only the iterations in which the conditions around hold. Do not use it for arithmetic that is hoisted
-    out of these conditions.
+    `here`: count only the iterations in which the enclosing conditions hold. Do not use it for arithmetic that is
+    hoisted out of these conditions.
     """
     bounds = _sum_range(frame, index, here=here)
     return bounds if bounds is not None and bounds[0] >= -(1 << 63) and bounds[1] < 1 << 63 else None
 
 
 def _sum_range(frame: Frame, index: Index, *, here: bool = False) -> tuple[int, int] | None:
-    """Bound the sum, as a whole number without limits."""
+    """Bound the sum in exact integers, without wraparound."""
     if index.vector is not None:
         return None
     low = high = index.const
@@ -242,7 +241,7 @@ def _sum_range(frame: Frame, index: Index, *, here: bool = False) -> tuple[int, 
 def compare(frame: Frame, op: CompareOp, a: Index, b: Index, chunk: Chunk) -> Value | None:
     """Emit `a op b`: a literal if the ranges decide, a scalar if all lanes agree, else a vector of i1.
 
-    None if the difference cannot be taken, because data decides or it may wrap around.
+    None if the difference depends on data or may wrap around.
     """
     if not (_is_safe(frame, a) and _is_safe(frame, b)):
         return None
@@ -275,7 +274,7 @@ def _is_safe(frame: Frame, index: Index) -> bool:
 
 
 def _compare_lanes(frame: Frame, predicate: str, const: int, terms: Terms, offsets: Offsets, span: int) -> str:
-    """Compare offsets[lane] with -(const + terms), a limit that fits 32 bits once it is clamped to their range."""
+    """Compare offsets[lane] with -(const + terms), which fits in 32 bits once it is clamped to the offsets' range."""
     count = len(offsets)
     ty = f"<{count} x i32>"
     text, level = term_sum(frame, terms)

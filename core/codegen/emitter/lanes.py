@@ -22,7 +22,7 @@ class Lanes:
         self._scaled: dict[tuple[Var, int], Offsets] = {}
 
     def scaled(self, var: Var, coef: int) -> Offsets | None:
-        """Multiply coef * var in every lane; None for variables of other loops."""
+        """Compute coef * var in every lane; None for variables of other loops."""
         key = (var, coef)
         found = self._scaled.get(key)
         if found is None:
@@ -34,10 +34,10 @@ class Lanes:
 
 
 class Chunk(NamedTuple):
-    """The lanes that an expression is emitted for; `mask` (an i1 vector in a register) has the live ones.
+    """The lanes that an expression is emitted for; `mask` (an i1 vector in a register) marks the live ones.
 
-    `lanes` None is scalar code; `mask` None means that every lane is live. The lanes outside of `kept` must not change
-    memory; where only guards (`If.guard`) leave lanes out, `kept` is None.
+    `lanes` is None in scalar code; `mask` is None if every lane is live. Lanes outside `kept` must not change memory;
+    `kept` is None if only guards (`If.guard`) exclude lanes.
     """
 
     lanes: Lanes | None
@@ -56,11 +56,11 @@ SCALAR = Chunk(None, None)
 class Pattern(NamedTuple):
     """The places of lanes, as `offsets` from the smallest one, `base`.
 
-    dense: lane i at i. span: largest offset. distinct: no two lanes meet.
+    dense: lane i is at i. span: the largest offset. distinct: no two lanes coincide.
     """
 
     base: int
-    offsets: Offsets | None  # None: every lane at the same place
+    offsets: Offsets | None  # None: every lane is at the same place
     dense: bool
     span: int
     distinct: bool
@@ -79,7 +79,7 @@ def pattern(offsets: Offsets) -> Pattern:
 def split_lanes(extents: list[int], variables: list[Var], width: int) -> list[Lanes]:
     """Cut perfectly nested vectorized loops (outer first) into vectors of at most `width` lanes.
 
-    The rest that does not fill a vector is cut into powers of two, which have registers of their own.
+    The remainder that does not fill a vector is cut into powers of two, for which registers exist.
     """
     total = prod(extents)
     pieces: list[Lanes] = []

@@ -1,11 +1,11 @@
 """Linear forms of index expressions for the emitter, with constant, loop and lane terms separated.
 
-int64 arithmetic wraps around, so all numbers are those of int64, modulo 2^64. For division and comparison the ranges of
-the loops have to show that the sum does not wrap: see `pegbox.codegen.emitter.index.value_range`.
+int64 arithmetic wraps around, so all numbers are taken modulo 2^64. For division and comparison, the ranges of the
+loops must prove that the sum does not wrap: see `pegbox.codegen.emitter.index.value_range`.
 
-The form of an expression does not depend on the loops around it, so it is made once. The values of its variables (a
-number inside an unrolled loop, a register inside a serial one, one number per lane inside a vectorized one) are put in
-by `pegbox.codegen.emitter.expressions` each time the expression is emitted.
+The form of an expression does not depend on the enclosing loops, so it is made once. Each time the expression is
+emitted, `pegbox.codegen.emitter.expressions` inserts the values of its variables (a number inside an unrolled loop, a
+register inside a serial one, one number per lane inside a vectorized one).
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Atom:
 class Form:
     """A sum: const + coefficient * variable + ... + coefficient * atom + ...
 
-    Variables of outer loops come first: pointers share them. is_index: it is made of variables and constants only.
+    Variables of outer loops come first: pointers share them. is_index: the form consists of variables and constants
+    only.
     """
 
     const: int
@@ -46,7 +47,7 @@ class Form:
 
 
 def expression_form(expr: Expr, depth: Depth) -> Form:
-    """Make the form of an int64 expression; `depth` gives the number of loops around that of a variable."""
+    """Make the form of an int64 expression; `depth` gives the number of loops around a variable's loop."""
     return _form((expr,), (1,), depth)
 
 
@@ -58,7 +59,7 @@ def address_form(access: Load | Store, depth: Depth) -> Form:
 def _form(exprs: Sequence[Expr], weights: Sequence[int], depth: Depth) -> Form:
     total = weighted_sum(exprs, weights).literal()
     if len(total.terms) > 1 and any(isinstance(term, Binary) and term.op == "floormod" for term in total.terms):
-        # d * (e // d) + e % d is e: no division is left in the address of a line's element that was cut into rows.
+        # d * (e // d) + e % d is e: an array that was cut into rows is addressed without a division.
         total = rejoined(weighted_sum([simplify(expr, {}) for expr in exprs], weights).literal(), {})
     terms: list[tuple[Var, int]] = []
     atoms: list[tuple[Atom, int]] = []
@@ -82,7 +83,7 @@ def _atom(expr: Expr, depth: Depth) -> Atom:
 
 
 def strides(buffer: Buffer) -> list[int]:
-    """Count the elements between neighbours along each dimension (row-major)."""
+    """Count the elements between neighbours along each dimension, in row-major order."""
     result = [1] * len(buffer.shape)
     for axis in range(len(buffer.shape) - 2, -1, -1):
         result[axis] = result[axis + 1] * buffer.shape[axis + 1]

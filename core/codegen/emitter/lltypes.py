@@ -1,6 +1,6 @@
 """Element types and constants in LLVM assembly, in registers and in memory.
 
-Floats of 16 bits are written as integers of their bits, which every processor can load, choose, shuffle and store.
+16-bit floats are represented by integers with the same bits, which every processor can load, select, shuffle and store.
 Arithmetic converts them to floats and back (narrow_floats).
 """
 
@@ -24,7 +24,7 @@ _SUFFIX = {**_REGISTER, "float64": "f64", "float32": "f32"}
 
 
 def _of_lanes(elements: Mapping[str, str], shape: str) -> Callable[[str, int], str]:
-    """Make a function of a dtype and a number of lanes, of which 0 is a scalar."""
+    """Make a function of a dtype and a number of lanes; 0 lanes mean a scalar."""
 
     @cache
     def text(dtype: str, lanes: int) -> str:
@@ -40,16 +40,16 @@ register = _of_lanes(_REGISTER, "<{} x {}>")
 memory = _of_lanes(_MEMORY, "<{} x {}>")
 """Write the type of a value in memory."""
 computing = _of_lanes({**_REGISTER, "float16": "half", "bfloat16": "bfloat"}, "<{} x {}>")
-"""Write the type that arithmetic and LLVM's intrinsics take: `<8 x half>` for the register `<8 x i16>`."""
+"""Write the type that arithmetic and LLVM's intrinsics use: `<8 x half>` for the register `<8 x i16>`."""
 suffix = _of_lanes(_SUFFIX, "v{}{}")
-"""Write the type in an overloaded intrinsic's name: `v16f32`, `i64`."""
+"""Write a type as it is written in an overloaded intrinsic's name: `v16f32`, `i64`."""
 memory_suffix = _of_lanes({**_SUFFIX, "bool": "i8"}, "v{}{}")
 computing_suffix = _of_lanes({**_SUFFIX, "float16": "f16", "bfloat16": "bf16"}, "v{}{}")
 
 
 @cache
 def align(dtype: str) -> int:
-    """Return the alignment that every access may assume: NumPy promises no more than the element's own."""
+    """Return the alignment that every access may assume: NumPy guarantees only the element's own."""
     return dtypes.nbytes(dtype)
 
 
@@ -63,7 +63,7 @@ def constant(value: int | float | bool, dtype: str) -> str:
 
 
 def literal(value: int, dtype: str, lanes: int) -> str:
-    """Write a whole number in every lane."""
+    """Write an integer constant for every lane."""
     return f"splat ({register(dtype, 0)} {value})" if lanes else str(value)
 
 
@@ -71,12 +71,12 @@ def literal(value: int, dtype: str, lanes: int) -> str:
 def _float_constant(value: float, sign: float, dtype: str) -> str:
     """Write a float in hexadecimal, so that the bits are exact: LLVM writes it as the double of the same value.
 
-    `sign` differs between 0.0 and -0.0, which the cache would take for the same.
+    `sign` tells 0.0 and -0.0 apart, which are equal as keys of the cache.
     """
     if dtype == "float16":
         return str(_bits(value, "e", "H"))
     bits = _bits(value, "f", "I") if dtype != "float64" else 0
-    if dtype == "bfloat16":  # the upper half, rounded to the nearest, ties to even
+    if dtype == "bfloat16":  # the upper half, rounded to nearest, ties to even
         return str((bits >> 16) | 0x40 if value != value else (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
     if dtype == "float32":
         value = struct.unpack("<f", struct.pack("<I", bits))[0]
@@ -85,7 +85,7 @@ def _float_constant(value: float, sign: float, dtype: str) -> str:
 
 
 def _bits(value: float, kind: str, integer: str) -> int:
-    """Return the bit pattern of `value` rounded to a float type; too large becomes infinity as in IEEE 754."""
+    """Return the bit pattern of `value` rounded to a float type; too large values become infinity (IEEE 754)."""
     try:
         packed = struct.pack(f"<{kind}", value)
     except OverflowError:

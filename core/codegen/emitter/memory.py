@@ -1,7 +1,7 @@
 """Emission of loads and stores: addresses from linear forms, vector accesses for dense lanes, masks.
 
-An address is a pointer that outer loops made, plus a constant number of elements: that is what LLVM folds into one
-addressing mode. Values that were just loaded or stored are remembered per buffer until something may change them.
+An address is a pointer computed in outer loops, plus a constant number of elements, which LLVM folds into one
+addressing mode. Values that were just loaded or stored are remembered per buffer until a store may change them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pegbox.expr.nodes import Buffer, Load
 
 _SCALAR = Pattern(0, None, False, 0, True)
 _BLOCK = 16
-"""The size in bytes of the blocks inside which a shuffle moves lanes by places that its instruction contains."""
+"""The bytes of the blocks inside which a shuffle moves lanes by places encoded in its instruction."""
 
 _LEAST_BYTES = 4
-"""The size in bytes of the smallest elements for which AVX has masked loads."""
+"""The bytes of the smallest elements for which AVX has masked loads."""
 
 
 def pointer(frame: Frame, buffer: Buffer, terms: Terms, offset: int) -> str:
@@ -32,7 +32,7 @@ def pointer(frame: Frame, buffer: Buffer, terms: Terms, offset: int) -> str:
 
 
 def _is_rising(terms: Terms, offset: int) -> bool:
-    """Decide if no part of an address is negative: if the whole lies in the buffer, so does every partial sum."""
+    """Decide if no part of an address is negative, so that every partial sum lies in the buffer if the whole does."""
     if offset < 0:
         return False
     for _, coef in terms:  # noqa: SIM110 (a generator takes three times as long, and each access asks)
@@ -91,7 +91,7 @@ def _loaded(frame: Frame, node: Load, where: Index, chunk: Chunk) -> tuple[str, 
             return _load_chosen(frame, buffer, where.terms, start, spread, mask), buffer.dtype, count
         if mask is not None and spread.offsets is None and _has_elements(buffer):
             return _load_same(frame, buffer, where.terms, start, mask, count), buffer.dtype, 0
-    # Does an unrolled loop around go through elements that lie next to those of the lanes?
+    # Does an enclosing unrolled loop visit elements next to those of the lanes?
     if mask is None and any(
         0 < coef < count and frame.env.get(var).__class__ is int for var, coef in frame.addresses(node).terms
     ):
@@ -108,7 +108,7 @@ def _loaded(frame: Frame, node: Load, where: Index, chunk: Chunk) -> tuple[str, 
 
 
 def load_vector(frame: Frame, node: VectorLoad, where: Index) -> Value:
-    """Load neighbours as one value, in scalar code."""
+    """Load neighbouring elements as one value, in scalar code."""
     if not is_contiguous(node.buffer.shape, node.box):
         raise CompileError(f"{node}: these {node.lanes} elements are not adjacent in {node.buffer!r}; pack them first")
     text = _load_plain(frame, node.buffer, where.terms, where.const, node.lanes)
@@ -144,7 +144,7 @@ def _to_memory(frame: Frame, buffer: Buffer, text: str, count: int) -> str:
 def _masked(
     frame: Frame, kind: str, buffer: Buffer, place: tuple[str, str], mask: str | None, count: int, value: str
 ) -> str:
-    """Write a call of `@llvm.masked.<kind>`; `value` is stored, or that of the dead lanes of a load."""
+    """Write a call of `@llvm.masked.<kind>`; `value` is the value to store, or that of the dead lanes of a load."""
     ty, many = memory(buffer.dtype, count), "" if place[0] == "ptr" else f"v{count}"
     name = f"@llvm.masked.{kind}.{memory_suffix(buffer.dtype, count)}.{many}p0"
     where = place, ("i32", str(align(buffer.dtype))), (register("bool", count), mask or "splat (i1 true)")
@@ -161,11 +161,11 @@ def _load_masked(frame: Frame, kind: str, buffer: Buffer, place: tuple[str, str]
 
 
 def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offsets: Offsets, span: int) -> str:
-    """Load lanes close together (every second element, backwards, repeated): one or two vectors and a shuffle.
+    """Load lanes close together (every second element, backwards, repeated) by one or two vectors and a shuffle.
 
-    Two vectors overlap so that nothing beyond the last lane's element is touched. An odd number of elements, for which
-    there is no load, is picked out of a whole vector if that lies in the buffer and no lane leaves its block. A shuffle
-    across blocks would need a register for the places of its lanes.
+    Two vectors overlap so that nothing beyond the last lane's element is touched. A number of elements that is not a
+    power of two has no load: the elements are picked from a whole vector if that lies in the buffer and no lane leaves
+    its block. A shuffle across blocks would need a register for the places of its lanes.
     """
     count = len(offsets)
     width = min(span + 1, count)
@@ -185,9 +185,9 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
 
 
 def _repeated(frame: Frame, dtype: str, text: str, count: int) -> str:
-    """Return a shuffled vector from an empty assembly statement, if LLVM 22 would never finish its sum with itself.
+    """Pass a shuffled vector through an empty assembly statement if LLVM 22 would never finish adding it to itself.
 
-    That is so for 64 bytes of which some are repeated, also for a product with two (docs/llvm-defects.md).
+    This concerns 64 bytes of which some are repeated, and also their product with two (docs/llvm-defects.md).
     """
     if dtype not in ("int8", "uint8") or count != 64 or not features.has(frame.module.target, "avx512bw"):
         return text
@@ -196,9 +196,10 @@ def _repeated(frame: Frame, dtype: str, text: str, count: int) -> str:
 
 
 def _has_whole_vectors(frame: Frame, buffer: Buffer, terms: Terms, count: int) -> bool:
-    """Decide if a buffer consists of whole vectors, and the terms of an address are multiples of `count`, too.
+    """Decide if a buffer consists of whole vectors of `count`, and all coefficients of an address are multiples of
+    `count`.
 
-    A private buffer counts as none, because its elements may have registers of their own.
+    A private buffer does not count, because its elements may live in separate registers.
     """
     return (
         not frame.buffers[buffer].private and buffer.size % count == 0 and all(coef % count == 0 for _, coef in terms)
@@ -206,9 +207,9 @@ def _has_whole_vectors(frame: Frame, buffer: Buffer, terms: Terms, count: int) -
 
 
 def _spans_registers(frame: Frame, buffer: Buffer, terms: Terms, start: int, spread: Pattern, count: int) -> bool:
-    """Decide if lanes lie in two or three of the vectors that a register tile consists of, at constant places.
+    """Decide if lanes lie, at constant places, in two or three of the vectors that a register tile consists of.
 
-    The rows of such a tile are whole vectors: others are stored at places of their own.
+    The rows of such a tile are whole vectors; other rows are stored differently.
     """
     if terms or spread.offsets is None or not frame.buffers[buffer].private or count & (count - 1):
         return False
@@ -219,7 +220,7 @@ def _spans_registers(frame: Frame, buffer: Buffer, terms: Terms, start: int, spr
 
 
 def _registers(start: int, offsets: Offsets) -> list[int]:
-    """Return where the vectors begin that lanes lie in."""
+    """List the beginnings of the vectors that contain the lanes."""
     count = len(offsets)
     return sorted({(start + offset) // count * count for offset in offsets})
 
@@ -227,7 +228,7 @@ def _registers(start: int, offsets: Offsets) -> list[int]:
 def _load_registers(frame: Frame, buffer: Buffer, start: int, offsets: Offsets) -> str:
     """Load lanes from two or three vectors of a register tile.
 
-    A load across them would keep the tile in memory.
+    A load that spans vectors would force the tile into memory.
     """
     count = len(offsets)
     ty, places = register(buffer.dtype, count), _registers(start, offsets)
@@ -241,7 +242,7 @@ def _load_registers(frame: Frame, buffer: Buffer, start: int, offsets: Offsets) 
     picks = tuple(lane_of[start + offset] for offset in offsets)
     for place in others:
         more = _load_plain(frame, buffer, (), place, count)
-        # Lanes that are chosen already stay where they are; others wait.
+        # Lanes that were chosen already stay where they are; the other lanes wait.
         lanes = [pick if pick < 2 * count else 0 for pick in picks]
         text = frame.op(f"shufflevector {ty} {text}, {ty} {more}, <{count} x i32> {int_vector(tuple(lanes), 32)}")
         picks = tuple(lane if pick < 2 * count else pick - count for lane, pick in enumerate(picks))
@@ -249,7 +250,7 @@ def _load_registers(frame: Frame, buffer: Buffer, start: int, offsets: Offsets) 
 
 
 def _is_near(frame: Frame, buffer: Buffer, spread: Pattern, count: int) -> bool:
-    """Decide if masked loads of two vectors hold all lanes, on a processor that has instructions for them."""
+    """Decide if masked loads of two vectors cover all lanes, and the processor has instructions for them."""
     close = spread.offsets is not None and spread.distinct and spread.span < 2 * count
     return close and nbytes(buffer.dtype) >= _LEAST_BYTES and features.has(frame.module.target, "avx")
 
@@ -257,8 +258,8 @@ def _is_near(frame: Frame, buffer: Buffer, spread: Pattern, count: int) -> bool:
 def _load_chosen(frame: Frame, buffer: Buffer, terms: Terms, start: int, spread: Pattern, mask: str) -> str:
     """Load live lanes close together by masked loads of one or two vectors, and a shuffle; dead lanes are zeros.
 
-    It takes a third of the time of a gather. The masks are those of the lanes, moved to the places that they read, so
-    that nothing is touched between these either.
+    It takes a third of the time of a gather. The mask's bits are moved to the places that the lanes read, so elements
+    between these are not touched.
     """
     assert spread.offsets is not None
     count = len(spread.offsets)
@@ -286,7 +287,7 @@ def _has_elements(buffer: Buffer) -> bool:
 def _load_same(frame: Frame, buffer: Buffer, terms: Terms, start: int, mask: str, count: int) -> str:
     """Load the element that all live lanes read; if none is live, the buffer's first one, which is always there.
 
-    A gather would take a step for each lane. LLVM drops the choice if it knows that a lane is live.
+    A gather would take a step for each lane. LLVM drops the select if it knows that a lane is live.
     """
     live = any_lane(frame, mask, count)
     address, first = pointer(frame, buffer, terms, start), frame.buffers[buffer].register
@@ -297,7 +298,7 @@ def _load_same(frame: Frame, buffer: Buffer, terms: Terms, start: int, mask: str
 
 
 def any_lane(frame: Frame, mask: str, count: int) -> str:
-    """Emit the test that some lane is live."""
+    """Emit a test that at least one lane is live."""
     text = frame.module.call(f"@llvm.vector.reduce.or.v{count}i1", "i1", (register("bool", count), mask))
     return frame.op(text)
 
@@ -312,14 +313,14 @@ def _pointers(frame: Frame, buffer: Buffer, where: Index, count: int) -> str:
 
 
 def broadcast(frame: Frame, value: Value, count: int) -> str:
-    """Put the value into `count` lanes (0: leave it a scalar)."""
+    """Broadcast the value to `count` lanes (0: leave it a scalar)."""
     if value.lanes or not count:
         return value.text
     return splat(frame, None, register(value.dtype, 0), value.text, count)
 
 
 def store(frame: Frame, buffer: Buffer, where: Index, value: Value, chunk: Chunk) -> None:
-    """Store every live lane. The caller has dealt with lanes that meet at one element."""
+    """Store every live lane. The caller handles lanes that coincide at one element."""
     spread = _SCALAR if where.offsets is None else pattern(where.offsets)
     start = where.const + spread.base
     if where.vector is None and spread.offsets is None:
@@ -341,9 +342,9 @@ def store(frame: Frame, buffer: Buffer, where: Index, value: Value, chunk: Chunk
             place = "ptr", pointer(frame, buffer, where.terms, start)
             _store_masked(frame, "store", buffer, place, chunk.mask, count, text)
             return
-        # LLVM lifts no alloca into registers that a masked store touches, and a processor waits for such a store when
-        # it loads the vector again: in a private buffer, the value is blended with the old one. Lanes that only guards
-        # leave out need no old value, to which LLVM would blend the sums of an unrolled loop at its end.
+        # LLVM does not promote an alloca to registers if a masked store touches it, and a later load of the vector
+        # waits for such a store: so in a private buffer, the value is blended with the old one. Lanes that only guards
+        # exclude need no old value, with which LLVM would blend the sums of an unrolled loop at its end.
         if chunk.kept is not None:
             old = _load_plain(frame, buffer, where.terms, start, count)
             text = frame.op(f"select <{count} x i1> {chunk.kept}, {ty} {text}, {ty} {old}")
@@ -351,7 +352,7 @@ def store(frame: Frame, buffer: Buffer, where: Index, value: Value, chunk: Chunk
 
 
 def _is_inside(frame: Frame, buffer: Buffer, where: Index) -> bool:
-    """Decide if all lanes, dead ones included, are elements of the buffer."""
+    """Decide if all lanes, including dead ones, are inside the buffer."""
     bounds = value_range(frame, where)
     return bounds is not None and bounds[0] >= 0 and bounds[1] < buffer.size
 
@@ -364,7 +365,7 @@ def _store_masked(
 
 
 def store_vector(frame: Frame, buffer: Buffer, where: Index, value: Value) -> None:
-    """Store a vector value to neighbours, in scalar code."""
+    """Store a vector value to neighbouring elements, in scalar code."""
     _store_plain(frame, buffer, where.terms, where.const, value.lanes, value.text)
 
 

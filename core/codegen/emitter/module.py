@@ -11,18 +11,18 @@ from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
 
 MOST_IN_A_ROW = 32768
-"""The most instructions without a branch between them; LLVM needs up to eight seconds for so many."""
+"""The most instructions without a branch between them; LLVM needs up to eight seconds for that many."""
 MOST_INSTRUCTIONS = 65536
-"""The most instructions of a function; LLVM needs several seconds for so many."""
+"""The most instructions of a function; LLVM needs several seconds for that many."""
 MOST_LOOPS = 512
-"""The most loops of a function, copies by unrolling included; LLVM's time grows with the square of their number."""
+"""The most loops of a function, including copies by unrolling; LLVM's time grows with the square of their number."""
 
 
 class TooLong(CompileError):
-    """A program is too long for LLVM.
+    """The program is too long for LLVM.
 
     Attributes:
-        loops: the unrolled and vectorized loops around the place where it became too long.
+        loops: the unrolled and vectorized loops around the place where the program became too long.
     """
 
     loops: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class ModuleText:
 
     @cached_property
     def computes_float16(self) -> bool:
-        """A flag for instructions for float16."""
+        """True if the target computes in float16."""
         return features.computes_float16(self.target)
 
     def declare(self, text: str) -> None:
@@ -50,14 +50,14 @@ class ModuleText:
         self._declarations[text] = None
 
     def call(self, name: str, result: str, *arguments: tuple[str, str], flags: str = "") -> str:
-        """Write a call of `@function`, and declare it; arguments are types and values."""
+        """Write a call of `@function`, and declare it; each argument is a type and a value."""
         if name not in self._called:
             self._called.add(name)
             self.declare(f"declare {result} {name}({', '.join([ty for ty, _ in arguments])})")
         return f"call {flags}{result} {name}({', '.join([f'{ty} {text}' for ty, text in arguments])})"
 
     def extern(self, name: str, declaration: str) -> None:
-        """Declare a C function, which must be called with the same types everywhere."""
+        """Declare a C function; every call must use the same types."""
         known = self.externs.setdefault(name, declaration)
         if known != declaration or name in (self.name, f"{self.name}__timed"):
             other = f"also used as {known!r}" if known != declaration else "the name of the kernel itself"
@@ -88,17 +88,17 @@ class ModuleText:
 
     @property
     def branches(self) -> int:
-        """The branches of the function that has the most."""
+        """The number of branches in the function that has most."""
         return max(text.count("\n  br ") for text in self.functions)
 
     def check_length(self, text: FunctionText, loops: Sequence[str]) -> None:
-        """Refuse a function that gets too long for LLVM; `loops` are the unrolled and vectorized ones around.
+        """Refuse a function that gets too long for LLVM; `loops` are the enclosing unrolled and vectorized ones.
 
         Raises:
             TooLong: the function is too long.
         """
         if text.in_a_row > MOST_IN_A_ROW:
-            excess = f"{MOST_IN_A_ROW} instructions in a row"
+            excess = f"{MOST_IN_A_ROW} instructions without a branch"
         elif text.instructions > MOST_INSTRUCTIONS:
             excess = f"{MOST_INSTRUCTIONS} instructions"
         elif text.loops > MOST_LOOPS:
@@ -107,8 +107,8 @@ class ModuleText:
             return
         named = ", ".join(dict.fromkeys(loops)) or "none"
         error = TooLong(
-            f"{self.name}: unrolling and vectorizing emits more than {excess} (inside the loops {named}), for which "
-            "LLVM would take long; unroll fewer loops, or lower auto_unroll_max_step"
+            f"{self.name}: unrolling and vectorizing emits more than {excess} (inside the loops {named}), which "
+            "would take LLVM too long; unroll fewer loops, or lower auto_unroll_max_step"
         )
         error.loops = tuple(loops)
         raise error

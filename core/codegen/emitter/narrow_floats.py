@@ -1,8 +1,8 @@
-"""float16 and bfloat16 in LLVM text: stored as integers, computed natively where the target can.
+"""float16 and bfloat16 in LLVM text: stored as integers, computed natively if the target can.
 
-bfloat16 is computed in float32 and rounded after each operation, as on processors that have no arithmetic for it; so is
-float16 where the processor has none. Conversions that the target lacks are written out (vector_math.conversions): LLVM
-would call functions of a runtime library that few systems have.
+bfloat16 is computed in float32 and rounded after each operation, as by processors without arithmetic for it; so is
+float16 if the processor has no arithmetic for it. Conversions that the target lacks are written out
+(vector_math.conversions), because LLVM would call functions of a runtime library that few systems have.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NARROW = ("float16", "bfloat16")
 
 
 def is_emulated(frame: Frame, dtype: str) -> bool:
-    """Decide if the type is computed in float32, because the target has no instructions for it."""
+    """Decide if the type is computed in float32 because the target has no instructions for it."""
     return dtype == "bfloat16" or (dtype == "float16" and not frame.module.computes_float16)
 
 
@@ -48,7 +48,7 @@ def widen(frame: Frame, text: str, dtype: str, lanes: int) -> str:
 
 
 def narrow(frame: Frame, text: str, dtype: str, lanes: int) -> str:
-    """Round a float32 to the nearest number, ties to even."""
+    """Round a float32 to the nearest 16-bit number, ties to even."""
     if dtype == "float16" and frame.module.computes_float16:
         half = frame.op(f"fptrunc {register('float32', lanes)} {text} to {computing(dtype, lanes)}")
         return as_register(frame, half, dtype, lanes)
@@ -57,6 +57,6 @@ def narrow(frame: Frame, text: str, dtype: str, lanes: int) -> str:
 
 
 def float64_to_float16(frame: Frame, text: str, lanes: int) -> str:
-    """Round once."""
+    """Convert with a single rounding."""
     odd = frame.inlined(conversion(conversions.float64_to_odd_float32, "double", lanes or 1), [text], lanes)
     return narrow(frame, odd, "float16", lanes)

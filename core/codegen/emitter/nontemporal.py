@@ -1,9 +1,9 @@
-"""Nontemporal stores: rows of a result that no cache will hold go around the caches, under `pragma nontemporal`.
+"""Nontemporal stores: under `pragma nontemporal`, rows of a result too large for the caches bypass them.
 
 An ordinary store reads the line first. A nontemporal one does not, but it must be a vector at a multiple of its size,
-and all of a line must be written at once. A row may begin anywhere in a line: its vectors are shifted to the next line,
-by a number that is known only when the kernel runs, and the parts of lines at both ends are peeled, and stored under
-masks. Their lines are prefetched when the row begins, since all later stores wait for them.
+and all of a line must be written at once. A row may begin anywhere in a line, so its vectors are shifted to the next
+line, by a number known only when the kernel runs. The parts of lines at both ends are peeled and stored under masks.
+Their lines are prefetched at the beginning of the row, since all later stores wait for them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from pegbox.loops.visit import children, expressions, substitute_vars
 
 PRAGMA = "pragma_nontemporal"
 _FEWEST = 4
-"""The fewest iterations of a loop with nontemporal stores: the ends of a shorter one cost more than these save."""
+"""The fewest iterations of a loop with nontemporal stores: in shorter ones, the ends cost more than the stores save."""
 _AHEAD = 4096
-"""The bytes of rows that are computed while memory answers: the ends of rows are prefetched about so far ahead."""
+"""The bytes of rows that are computed while memory answers: ends of rows are prefetched about this far ahead."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Row:
 
     Attributes:
         loop: the serial loop.
-        vectors: the vectorized one.
+        vectors: the vectorized loop.
         store: the store in it.
-        shift: the variable of the number of elements in front of the first whole line.
-        register: the register of that number.
+        shift: the variable for the number of elements before the first whole line.
+        register: the register that holds that number.
         level: the loop that defines the register.
     """
 
@@ -57,7 +57,7 @@ class Row:
 
     @property
     def line(self) -> int:
-        """The elements of a line."""
+        """The number of elements in a line."""
         return LINE // nbytes(self.store.buffer.dtype)
 
     @cached_property
@@ -68,23 +68,23 @@ class Row:
 
     @property
     def head(self) -> Stmt:
-        """The elements in front of the first whole line."""
+        """The store of the elements before the first whole line."""
         return self._lanes(-self.line, self.line, lambda lane: Compare("ge", lane, self._start))
 
     @property
     def last(self) -> Stmt:
-        """The whole lines of the last iteration."""
+        """The store of the last iteration's whole lines."""
         return self._lanes(0, self.vectors.extent - self.line)
 
     @property
     def tail(self) -> Stmt:
-        """The elements behind the last whole line."""
+        """The store of the elements after the last whole line."""
         first = self.vectors.extent - self.line
         return self._lanes(first, self.line, lambda lane: Compare("lt", lane, self._start))
 
     @property
     def _start(self) -> Expr:
-        """The place in a line where a misaligned row begins, and where it ends."""
+        """The place in a line where a misaligned row begins; the row ends there, too."""
         return sub(index(self.line), self.shift)
 
     def _lanes(self, first: int, count: int, is_live: Callable[[Var], Expr] | None = None) -> Stmt:
@@ -96,7 +96,7 @@ class Row:
 
 
 def row(frame: Frame, loop: For, function: Function) -> Row | None:
-    """Find the row of a loop with the pragma, and prefetch its ends; None if its stores must be ordinary ones."""
+    """Find the row that a loop with the pragma stores, and prefetch its ends; None if its stores must be ordinary."""
     if (PRAGMA, True) not in loop.annotations or loop.extent < _FEWEST:
         return None
     *hints, vectors = _parts(loop.body)
@@ -121,7 +121,7 @@ def row(frame: Frame, loop: For, function: Function) -> Row | None:
 
 
 def _lengths(frame: Frame, loop: For, vectors: For, store: Store) -> tuple[int, int, int]:
-    """Count the elements that the loop stores, those behind them that another loop stores, and all to the next row."""
+    """Count the elements that the loop stores, the following ones of another loop, and all up to the next row."""
     end = loop.extent * vectors.extent
     pitch = min((coef for _, coef in frame.addresses(store).terms if coef >= end), default=end)
     return end, pitch - end if pitch - end < vectors.extent else 0, pitch
@@ -132,9 +132,9 @@ def _prefetch_ends(
 ) -> None:
     """Prefetch the first line of a row, and the lines from the end of its loop to the end of the row.
 
-    If rows are short, memory takes longer than a row, so the lines are those of a later row. In rows that begin at
-    lines, the loop's first and last lines are whole. A store around the caches waits for a line that is on its way into
-    them, so a line of the stack is prefetched instead.
+    If rows are short, memory takes longer than a row, so lines of a later row are prefetched. In rows that begin at a
+    line's start, the loop's first and last lines are whole. A nontemporal store waits for a line that is on its way
+    into the caches, so a line of the stack is prefetched instead.
     """
     end, rest, pitch = (length * size for length in lengths)
     later = pitch * ((_AHEAD - 1) // pitch)
@@ -154,7 +154,7 @@ def _parts(stmt: Stmt) -> tuple[Stmt, ...]:
 
 
 def _is_hint(stmt: Stmt) -> bool:
-    """Decide if a statement prefetches, and nothing else."""
+    """Decide if a statement does nothing but prefetch."""
     if isinstance(stmt, Evaluate):
         return isinstance(stmt.expr, Call) and stmt.expr.name == PREFETCH
     return isinstance(stmt, For | Seq) and all(map(_is_hint, children(stmt)))
@@ -174,13 +174,13 @@ def _is_nontemporal(frame: Frame, loop: For, vectors: For, store: Store, functio
     terms = dict(form.terms)
     is_row = terms.get(place) == 1 and loop.var not in terms
     is_row = is_row and not any({place, loop.var} & free_vars(atom.expr) for atom, _ in form.atoms)
-    # A shifted lane may belong to the next iteration: its value may depend on its place in the row only.
+    # A shifted lane may belong to the next iteration, so its value must not depend on the iteration.
     can_shift = not _depends(frame, along.value, loop.var)
     return is_row and can_shift and vectors.extent * nbytes(buffer.dtype) % LINE == 0
 
 
 def _depends(frame: Frame, expr: Expr, var: Var) -> bool:
-    """Decide if an expression depends on a variable, after simplification or, where it loads, by the addresses."""
+    """Decide if an expression depends on a variable after simplification; a load depends on it through its address."""
     if var not in free_vars(simplify(expr, {})):
         return False
     if not isinstance(expr, Load):
@@ -190,6 +190,6 @@ def _depends(frame: Frame, expr: Expr, var: Var) -> bool:
 
 
 def finish(frame: Frame) -> None:
-    """Emit a fence behind nontemporal stores, so that other threads see them first; x86 does not keep their order."""
+    """Emit a fence after nontemporal stores, which x86 may otherwise delay past later stores."""
     if frame.has_nontemporal and frame.module.target.architecture == "x86_64":
         frame.text.effect(frame.module.call("@llvm.x86.sse.sfence", "void"))

@@ -1,8 +1,8 @@
 """Parallel loops on a CPU: outlined into a function that an OpenMP runtime runs on every thread of a team.
 
-Two functions per loop: `@kernel.parallel.1` is what the runtime calls; it takes its arguments out of a record and
-works out its share of the iterations (contiguous, sizes differing by at most one). It calls `@kernel.part.1`, which
-holds the code and whose buffers are parameters marked noalias.
+Two functions per loop: the runtime calls `@kernel.parallel.1`, which reads its arguments from a record and computes its
+share of the iterations (contiguous; sizes differ by at most one). It calls `@kernel.part.1`, which contains the code
+and takes the buffers as noalias parameters.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from pegbox.loops.visit import walk
 
 @dataclass
 class Captures:
-    """The values that a loop takes from outside: buffers and variables with their registers there; the offsets of its
-    threads' own buffers."""
+    """The values that a loop takes from outside: buffers and variables, with registers; offsets of `own` buffers."""
 
     buffers: list[tuple[Buffer, str]]
     variables: list[tuple[Var, str]]
@@ -31,7 +30,7 @@ class Captures:
 
 
 class ParallelLoops:
-    """The parallel loops of one program, all for teams of one size: for another, a runtime makes threads anew."""
+    """The parallel loops of one program, all for teams of one size: for another size, a runtime creates new threads."""
 
     def __init__(self, module: ModuleText, plan: FunctionPlan, threads: int) -> None:
         self.module = module
@@ -40,7 +39,7 @@ class ParallelLoops:
         self._count = 0
 
     def __call__(self, frame: Frame, loop: For) -> bool:
-        """Write the loop as a parallel region; False if it has to be serial (one thread, or inside a region)."""
+        """Write the loop as a parallel region; False if it has to be serial (with one thread, or inside a region)."""
         if frame.in_parallel or self.threads == 1:
             return False
         self._count += 1
@@ -56,7 +55,7 @@ class ParallelLoops:
         per_thread = self.plan.placement.per_thread
         buffers = [(buffer, at.register) for buffer, at in frame.buffers.items() if buffer in used - inside]
         for buffer, register in buffers:
-            frame.buffers[buffer] = Pointer(register, private=False)  # from here on other threads see it
+            frame.buffers[buffer] = Pointer(register, private=False)  # other threads see it from here on
         return Captures(
             buffers,
             [(var, bound) for var, bound in frame.env.items() if isinstance(bound, str)],
@@ -64,7 +63,7 @@ class ParallelLoops:
         )
 
     def _part(self, outer: Frame, loop: For, captured: Captures) -> str:
-        """Write the function of some iterations."""
+        """Write the function that runs a range of iterations."""
         frame = Frame(self.module, in_parallel=True)
         frame.unrolling = list(outer.unrolling)
         frame.env = {var: bound for var, bound in outer.env.items() if isinstance(bound, int)}

@@ -1,8 +1,8 @@
-"""The last vector of a row that fills only a part of it, stored under a mask.
+"""The last vector of a row, of which only a part is used, stored under a mask.
 
-Without one, the rest of a row is stored in pieces, powers of two, which have to be taken out of the vector first. A
-store under a constant mask is one instruction with AVX-512, and costs what another one does; AVX2's takes many cycles
-on AMD's processors.
+Without a mask, the remainder of a row is stored in pieces, powers of two, which must be extracted from the vector
+first. A store under a constant mask is one instruction with AVX-512, as cheap as any other store; AVX2's takes many
+cycles on AMD's processors.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pegbox.loops.nodes import Store
 
 _FEATURE = "avx512vl"
 _BITS = (32, 64)
-"""The elements whose masked stores need no other feature."""
+"""The bits of elements whose masked stores need no other feature."""
 
 
 def write(frame: Frame, stmt: Store, chunks: list[Chunk]) -> list[Chunk]:
-    """Write the pieces at the end as a part of one vector, if that is safe; return the chunks that are left."""
+    """Write the pieces at the end as part of one vector, if that is safe; return the chunks that are left."""
     if len(chunks) < 2 or frame.buffers[stmt.buffer].private or not features.has(frame.module.target, _FEATURE):
         return chunks
     whole = [chunk for chunk in chunks if chunk.width == chunks[0].width] if _is_full(frame, stmt, chunks[0]) else []
@@ -44,8 +44,8 @@ def _is_full(frame: Frame, stmt: Store, chunk: Chunk) -> bool:
 
 
 def _vector(pieces: list[Chunk]) -> Chunk | None:
-    """Make one vector of several pieces, with lanes beyond their end; None if they are of nested loops, masked, or have
-    gaps between them, where a condition is false.
+    """Make one vector from several pieces, with lanes beyond their end; None if the pieces belong to nested loops, are
+    masked, or have gaps between them where a condition is false.
     """
     lanes = [piece.lanes for piece in pieces if piece.mask is None and piece.lanes is not None]
     if len(pieces) < 2 or len(lanes) < len(pieces) or len(lanes[0].values) != 1:
@@ -57,7 +57,7 @@ def _vector(pieces: list[Chunk]) -> Chunk | None:
 
 
 def _is_harmless(frame: Frame, stmt: Store, vector: Chunk) -> bool:
-    """Decide if a store goes to neighbours, and lanes beyond its end can be computed."""
+    """Decide if a store goes to neighbouring elements, and lanes beyond its end can be computed."""
     if not dtypes.is_float(stmt.value.dtype) or dtypes.BITS[stmt.buffer.dtype] not in _BITS:
         return False
     if not frame.addresses(stmt).is_index:
@@ -68,8 +68,8 @@ def _is_harmless(frame: Frame, stmt: Store, vector: Chunk) -> bool:
 
 
 def _is_defined(frame: Frame, expr: Expr, vector: Chunk) -> bool:
-    """Decide if all lanes have a value: they divide no integers, and read one element that they have in common,
-    or whole vectors of register tiles.
+    """Decide if all lanes have a value: they do not divide integers, and they read one common element, or whole vectors
+    of register tiles.
     """
     if isinstance(expr, Load):
         return type(expr) is Load and _is_readable(frame, expr, vector)
@@ -82,7 +82,7 @@ def _is_defined(frame: Frame, expr: Expr, vector: Chunk) -> bool:
 
 def _is_readable(frame: Frame, load: Load, vector: Chunk) -> bool:
     if not frame.addresses(load).is_index:
-        return False  # its address reads memory or divides by a value, which beyond the end is not defined
+        return False  # its address reads memory or divides by a value, which is undefined beyond the end
     place, count = address(frame, load, vector), vector.width
     if place.vector is not None or place.offsets is None:
         return place.vector is None

@@ -1,7 +1,7 @@
 """Placement of buffers (registers, stack, workspace) and widths of vectors, decided once per function.
 
-Small buffers are allocas, which LLVM lifts into registers when every index is a number; larger ones get a place of
-their own in the workspace. A large buffer inside a parallel loop has one copy per thread.
+Small buffers are allocas, which LLVM promotes to registers if every index is constant; larger ones get a separate place
+in the workspace. A large buffer inside a parallel loop has one copy per thread.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pegbox.loops.reductions.update import update
 from pegbox.loops.visit import children, expressions, walk
 
 STACK_BYTES = 16 * 1024
-"""The largest buffer on the stack."""
+"""The bytes of the largest buffer on the stack."""
 STACK_TOTAL = 128 * 1024
-"""The bytes of all buffers on the stack."""
+"""The most bytes of all buffers on the stack together."""
 WORKSPACE = "%workspace"
 """The parameter that holds the pointer to the workspace."""
 
@@ -32,8 +32,8 @@ class Placement:
     """The places of buffers: `shared` and `per_thread` are byte offsets into the workspace, in this order.
 
     Attributes:
-        narrow: the lanes of updates of half a vector. LLVM keeps these sums in registers of that length only if they
-            are set and read in as many lanes; else it puts each half into a whole vector again.
+        narrow: the lanes of sums that are updated by half vectors. LLVM keeps them in registers of that length only if
+            they are set and read in as many lanes; otherwise it widens each half to a whole vector again.
     """
 
     vector_bits: int
@@ -47,9 +47,9 @@ class Placement:
 
 
 def vector_lanes(vector_bits: int, body: Stmt) -> int:
-    """Count the lanes of a vector for a vectorized loop's body: the narrowest element type fills the registers.
+    """Count the lanes of a vector for a vectorized loop's body: the narrowest element type fills a register.
 
-    Bytes don't count if there are wider types: 64 lanes of a float would take four registers each.
+    Bytes don't count if there are wider types: 64 lanes of floats would take four registers.
     """
     bits = {dtypes.BITS[buffer.dtype] for buffer in accessed_buffers(body)}
     wide = [b for b in bits if b >= 16]
@@ -57,7 +57,7 @@ def vector_lanes(vector_bits: int, body: Stmt) -> int:
 
 
 def chunk_lanes(placement: Placement, body: Stmt) -> int:
-    """Count the lanes of a vector for a vectorized loop's body; half as many where it sets or reads half vectors."""
+    """Count the lanes of a vector for a vectorized loop's body; half as many if it sets or reads half vectors."""
     lanes = vector_lanes(placement.vector_bits, body)
     if not placement.narrow or (isinstance(body, Store) and update(body) is not None):
         return lanes
@@ -82,7 +82,7 @@ def _visit(stmt: Stmt, in_parallel: bool, result: Placement, threads: int) -> No
 
 
 def _note_half_update(loop: For, result: Placement) -> None:
-    """Note the sums on the stack to which a loop adds half a vector."""
+    """Note a sum on the stack to which a loop adds half vectors."""
     body = loop.body
     if not isinstance(body, Store) or body.buffer not in result.stack or update(body) is None:
         return

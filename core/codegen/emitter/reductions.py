@@ -1,7 +1,7 @@
 """Reductions across lanes: stores of all lanes of a vectorized loop to one element.
 
-`buf[i] = buf[i] op value` with `i` the same in every lane becomes one reduction of the lanes' values, reassociated:
-the schedule asked for it by vectorizing a reduction loop.
+`buf[i] = buf[i] op value` with `i` the same in every lane becomes one reduction of the lanes' values, reassociated,
+which the schedule permits by vectorizing a reduction loop.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pegbox.loops.reductions.update import update
 
 
 def write(frame: Frame, stmt: Store, chunks: list[Chunk]) -> bool:
-    """Write `stmt` as a reduction if it is one: every chunk at the same single element."""
+    """Write `stmt` as a reduction if it is one: if all chunks go to the same single element."""
     first = address(frame, stmt, chunks[0])
     if not _is_single(first) or (found := update(stmt)) is None:
         return False
@@ -33,7 +33,7 @@ def write(frame: Frame, stmt: Store, chunks: list[Chunk]) -> bool:
         return False
     firsts = {(p.const + (pattern(p.offsets).base if p.offsets else 0), p.terms) for p in places}
     op, old, expr = found
-    # The element must surely exist: with every lane dead, it is written back unchanged.
+    # The element must exist, since it is written back unchanged if every lane is dead.
     exists = all(chunk.mask is None for chunk in chunks) or in_bounds(frame, old, chunks[0])
     if len(firsts) != 1 or not exists:
         return False
@@ -49,7 +49,7 @@ def _is_single(place: Index) -> bool:
 
 
 def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
-    """Reduce all lanes of all chunks to one scalar: equally wide vectors meet lane by lane first."""
+    """Reduce all lanes of all chunks to one scalar; equally wide vectors are first combined lane by lane."""
     partial: dict[int, list[Value]] = {}
     for chunk in chain.from_iterable(call_groups(frame, expr, chunks)):
         value = evaluate(frame, expr, chunk)
@@ -64,7 +64,7 @@ def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
 
 
 def _by_pairs(frame: Frame, op: str, values: Sequence[Value]) -> Value:
-    """Combine values in pairs, so that few steps wait for each other."""
+    """Combine values in pairs, which makes a short chain of dependent steps."""
     first, *rest = values
     while rest:
         second, *rest = rest
@@ -73,14 +73,14 @@ def _by_pairs(frame: Frame, op: str, values: Sequence[Value]) -> Value:
 
 
 def identity(op: str, dtype: str) -> Const:
-    """Give the neutral element: 0, 1, or the type's largest or smallest value."""
+    """Return the neutral element: 0, 1, or the type's largest or smallest value."""
     low, high = dtypes.value_range(dtype)
     value = {"add": -0.0 if dtypes.is_float(dtype) else 0, "mul": 1, "min": high, "max": low}[op]
     return Const(float(value) if dtypes.is_float(dtype) else value, dtype)
 
 
 def horizontal(frame: Frame, op: str, values: Sequence[Value]) -> Value:
-    """Reduce the lanes of equally wide vectors."""
+    """Reduce all lanes of equally wide vectors to a scalar."""
     count, dtype = values[0].lanes, values[0].dtype
     if op in ("min", "max") and dtype in ("float32", "float64"):
         return _extremum(frame, op, values)
@@ -117,7 +117,7 @@ def _extremum(frame: Frame, op: str, values: Sequence[Value]) -> Value:
 
 
 def _halving(frame: Frame, op: str, value: Value) -> Value:
-    """Combine half with half until one lane is left, with NaN kept as everywhere; lane counts are powers of two."""
+    """Combine halves until one lane is left, keeping NaN as `binary` does; lane counts are powers of two."""
     while value.lanes > 2:
         count, half = value.lanes, value.lanes // 2
         ty = register(value.dtype, count)

@@ -2,8 +2,8 @@
 
 LLVM hoists constants out of all loops, and relies on its register allocator to compute them again where registers are
 scarce. In a loop over two nests, one with constants in its innermost loops and one with a register tile, the allocator
-may keep the constants in registers and spill all sums of the tile. An empty assembly statement in front of the tile's
-nest clobbers all vector registers, so that the constants are computed again after the nest.
+may keep the constants in registers and spill all sums of the tile. An empty assembly statement before the tile's nest
+clobbers all vector registers, so the constants are computed again after the nest.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _REGISTERS = {"x86_64": "xmm", "aarch64": "v"}
 
 
 def plan(body: Stmt, placement: Placement, target: Target) -> frozenset[Var]:
-    """Find the loops that begin with a barrier: nests with a large register tile that read the results of nests beside
-    them, inside a loop over all of them.
+    """Find the loops that need a barrier before them: nests with a large register tile that read results of earlier
+    nests in the same loop.
 
-    Accumulators carried from one nest to the next do not count: such nests have no tile of their own.
+    Accumulators that are carried from one nest to the next do not count: such nests do not allocate a tile.
     """
     if target.architecture not in _REGISTERS:
         return frozenset()

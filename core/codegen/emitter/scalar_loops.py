@@ -1,12 +1,13 @@
 """Scalar loops, which the second half of LLVM's optimizer vectorizes or unrolls, and those that it must not vectorize.
 
 That half begins with the vectorization of innermost loops without vector instructions, and unrolls those that it cannot
-vectorize, such as sums of floats, which keep their order. If the schedule vectorized all computations, it changes next
-to nothing, and takes as long as the first half, in which LLVM simplifies each function and writes short loops out.
+vectorize, such as sums of floats, which keep their order. If the schedule vectorized all computations, this half
+changes almost nothing, but takes as long as the first half, in which LLVM simplifies each function and unrolls short
+loops.
 
-LLVM takes very long for two kinds of loops, so it is asked not to vectorize them.
+Two kinds of loops take LLVM very long, so it is asked not to vectorize them.
 
-**Uniform chains** are choices, one after the other, that all iterations of a loop repeat.
+**Uniform chains** are sequences of choices that all iterations of a loop repeat.
 
     for i in range(64):
         y[i] = -inf
@@ -14,14 +15,14 @@ LLVM takes very long for two kinds of loops, so it is asked not to vectorize the
             if m[k] > 0:
                 y[i] = max(y[i], 1)
 
-LLVM unrolls the short loop. The outer loop then has 16 branches, and after each a value that is the same for all `i`,
-but that stays in the loop because branches precede it. LLVM's loop vectorizer decides for each such value whether all
-lanes share it, along all paths through its operands (`vputils::isSingleScalar`, LLVM 18 to 22), here 3^16. Such lanes
-would all compute the same. Conditions in conditions are walked, too, in any loop: the value after each is used after
-the inner condition and after the outer one, and `VPBlendRecipe::usesFirstLaneOnly` follows both, 2^28 paths for 28
-iterations.
+LLVM unrolls the short loop. The outer loop then has 16 branches, each followed by a value that is the same for all `i`
+but stays in the loop because branches precede it. For each such value, LLVM's loop vectorizer follows all paths through
+its operands to decide if all lanes share it (`vputils::isSingleScalar`, LLVM 18 to 22), here 3^16. Vectors would gain
+nothing, as all lanes would compute the same. Nested conditions have the same effect in any loop: each value is used
+both after the inner condition and after the outer one, and `VPBlendRecipe::usesFirstLaneOnly` follows both, 2^28 paths
+for 28 iterations.
 
-**Scattered stores** write elements that are not next to each other in neighbouring iterations.
+**Scattered stores** are stores of neighbouring iterations to elements that are not adjacent.
 
     for i in parallel(n):
         for j in range(25):
@@ -29,7 +30,7 @@ iterations.
 
 LLVM unrolls the short loop over `j`, and its loop vectorizer may then take the loop over `i`: 64 lanes of bytes make
 1,600 stores of one byte each. Its next passes compare all pairs of stores (`MemoryDepChecker`, LLVM 18 to 22), which
-takes 15 s. The rows inside such a loop become vectors all the same.
+takes 15 s. The rows inside such a loop still become vectors.
 """
 
 from __future__ import annotations
@@ -53,30 +54,31 @@ MOST_BRANCHES = 512
 """The most branches of a function that the second half sees: its time grows faster than their number, to seconds."""
 
 _MOST_WRITTEN_OUT = 64
-"""The iterations that LLVM writes out in the first half, more or less."""
+"""The most iterations, roughly, that LLVM unrolls in the first half."""
 
 _MOST_OPERATIONS = 12
-"""The operations of uniform chains in a loop that LLVM may vectorize; each makes up to three times as many paths."""
+"""The most operations of uniform chains in a loop that LLVM may vectorize; each multiplies the paths by up to three."""
 
 _MOST_NESTED = 16
-"""The conditions around conditions on one value in such a loop; each doubles the paths to the first."""
+"""The most nested conditions on one value in a loop that LLVM may vectorize; each doubles the paths to the first."""
 
 _MOST_PAIRS = 1 << 17
-"""The pairs of accesses to one buffer that LLVM may compare for a loop: 0.7 s."""
+"""The most pairs of accesses to one buffer that LLVM may compare for a loop; that many take 0.7 s."""
 
 _MOST_UNROLLED = 512
-"""The iterations of inner loops that LLVM unrolls, more or less; it does not vectorize loops around more."""
+"""The most iterations, roughly, of inner loops that LLVM unrolls; it does not vectorize loops around longer ones."""
 
 
 @dataclass(slots=True, eq=False)
 class _Work:
-    """A store inside a loop, updated on the way out.
+    """A store inside loops; the record is updated on the way from the innermost loop to the outermost.
 
     Attributes:
-        loads: the loads of its value, and `chooses`: it has branches or selects, of which LLVM may make branches.
-        conditions: the tests around it, inside the loop, innermost first.
-        iterations: the iterations of the loops between, and `nested` those of the loops around all tests but the
-            innermost.
+        loads: the loads in the stored value. `chooses` is true if there are branches, or selects that may become
+            branches.
+        conditions: the conditions around the store, inside the loop, innermost first.
+        iterations: the iterations of the loops in between. `nested` is the number of conditions around other
+            conditions, each counted once per iteration of the loops around it.
     """
 
     store: Store
@@ -88,7 +90,7 @@ class _Work:
 
 
 class _Inside(NamedTuple):
-    """The content of a statement: its stores, a vector in it, and the iterations of its loops that stay loops."""
+    """The content of a statement: its stores, a flag for vectors, and the iterations of loops that are not unrolled."""
 
     work: Sequence[_Work] = ()
     vectors: bool = False
@@ -96,8 +98,8 @@ class _Inside(NamedTuple):
 
 
 class ScalarLoops:
-    """The scalar loops of a function: `for_llvm` if LLVM has one to vectorize or to unroll, and those that it must not
-    vectorize. The emitter unrolls the serial loops of `written_out`.
+    """The scalar loops of a function: `for_llvm` is true if LLVM has one to vectorize or unroll; `not_vectorized` holds
+    those that it must not vectorize. The emitter unrolls the serial loops in `written_out`.
     """
 
     def __init__(self, func: Function, vector_bits: int, written_out: Set[Var]) -> None:
@@ -136,7 +138,7 @@ class ScalarLoops:
         return _Inside(work, vectors, rolled)
 
     def _scattered_pairs(self, var: Var, work: Sequence[_Work]) -> int:
-        """Count the pairs of a scattered store and another access that vectors of the loop over `var` would make."""
+        """Count the pairs of a scattered store and another access that vectorizing the loop over `var` would create."""
         inside = [each for each in work if each.iterations <= _MOST_UNROLLED]
         buffers = {each.store.buffer for each in inside if self._is_apart(each.store, var)}
         if not buffers:
@@ -157,10 +159,10 @@ class ScalarLoops:
         return any(term is var and abs(coef) > 1 for term, coef in self._addresses(access).terms)
 
     def _is_for_llvm(self, work: _Work, var: Var, iterations: int) -> bool:
-        """Decide if LLVM vectorizes or unrolls a loop over the work. It has written short sums into one element out.
+        """Decide if LLVM vectorizes or unrolls a loop over the work. Short sums into one element are unrolled by then.
 
-        Copies to buffers of the program's own count only if they have a condition and run along rows: strided ones stay
-        scalar, and those without a condition are calls of memcpy by then.
+        Copies to intermediate buffers count only if they have a condition and run along rows: strided copies stay
+        scalar, and copies without a condition have become calls of memcpy.
         """
         store = work.store
         if store.buffer in self._outputs or not _is_copy(store.value):
@@ -173,7 +175,7 @@ class ScalarLoops:
 
 
 def _is_copy(value: Expr) -> bool:
-    """Decide if the value is loaded, or a number, or one of both, as in padding."""
+    """Decide if the value is a load or a number, or a choice between such values, as in padding."""
     if isinstance(value, Select):
         return _is_copy(value.a) and _is_copy(value.b)
     return isinstance(value, Load | Const)
@@ -184,7 +186,7 @@ def _uses(exprs: Iterable[Expr], var: Var) -> bool:
 
 
 def _has_uniform_chain(var: Var, work: Sequence[_Work]) -> bool:
-    """Decide if LLVM's vectorizer would walk too many paths in the loop over `var`."""
+    """Decide if LLVM's vectorizer would follow too many paths in the loop over `var`."""
     if any(each.chooses for each in work) and _uniform_operations(var, work) > _MOST_OPERATIONS:
         return True
     nested = [each for each in work if each.nested]
@@ -224,7 +226,10 @@ def _uniform_operations(var: Var, work: Sequence[_Work]) -> int:
 
 
 def _varies(exprs: Iterable[Expr], var: Var, varying: Set[Buffer], written: Set[Buffer]) -> bool:
-    """Decide if an expression differs between the iterations. Written buffers are read at the element written."""
+    """Decide if an expression differs between iterations.
+
+    Written buffers are assumed to be read at the element written.
+    """
     for expr in exprs:
         if isinstance(expr, Load) and expr.buffer in written:
             if expr.buffer in varying:
@@ -235,7 +240,7 @@ def _varies(exprs: Iterable[Expr], var: Var, varying: Set[Buffer], written: Set[
 
 
 def _values(expr: Expr) -> Iterable[Expr]:
-    """Walk the nodes of an expression, without those of its indices."""
+    """Yield the nodes of an expression, except those in its indices."""
     yield expr
     if not isinstance(expr, Load):
         for operand in operands(expr):
@@ -243,6 +248,6 @@ def _values(expr: Expr) -> Iterable[Expr]:
 
 
 def _count(expr: Expr) -> int:
-    """Count operations; one that is rounded to 16 bits counts thrice, as rounding reads its operand several times."""
+    """Count operations; those rounded to 16 bits count three times, since rounding reads its operand several times."""
     nodes = [node for node in _values(expr) if not isinstance(node, Const | Var | Load)]
     return sum(3 if node.dtype in NARROW else 1 for node in nodes)

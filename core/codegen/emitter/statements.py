@@ -33,14 +33,14 @@ class FunctionPlan:
     placement: Placement
     unrolling: Unrolling
     scalar: Set[Var] = frozenset()  # loops that LLVM must not vectorize
-    barriers: Set[Var] = frozenset()  # loops in front of which no vector register may hold a value
+    barriers: Set[Var] = frozenset()  # loops before which no vector register may hold a value
     parallel: Callable[[Frame, For], bool] = field(default=lambda frame, loop: False)
 
 
 class Writer:
     """The writer of the statements of one frame.
 
-    `chunks` are the vectors of the vectorized loop around (one scalar chunk outside any): every leaf statement is
+    `chunks` are the vectors of the enclosing vectorized loop (one scalar chunk outside any): every leaf statement is
     written once per chunk, so that a wide vectorized loop around a serial one keeps all its accumulators at once.
     """
 
@@ -48,7 +48,7 @@ class Writer:
         self.frame = frame
         self.plan = plan
         self.chunks: list[Chunk] = [SCALAR]
-        self._vectors: dict[Var, tuple[list[Chunk], Stmt]] = {}  # an unrolled loop around asks again and again
+        self._vectors: dict[Var, tuple[list[Chunk], Stmt]] = {}  # an enclosing unrolled loop needs them many times
 
     def write(self, stmt: Stmt) -> None:
         handler = _HANDLERS.get(type(stmt))
@@ -71,7 +71,7 @@ class Writer:
             frame.buffers[buffer] = Pointer(register, private=True)
             frame.registers.home[register] = frame.text.entry
         elif buffer not in frame.buffers:
-            # A thread's own buffer, used outside of parallel loops as well: the first thread's copy will do.
+            # A per-thread buffer that is also used outside parallel loops: the first thread's copy serves there.
             offset = self.plan.placement.shared_bytes + self.plan.placement.per_thread[buffer]
             register = frame.at(frame.text.entry, f"getelementptr i8, ptr {WORKSPACE}, i64 {offset}")
             frame.buffers[buffer] = Pointer(register, private=False)
@@ -145,7 +145,7 @@ class Writer:
         return ", !llvm.loop " + self.frame.module.loop_metadata(*wishes) if wishes else ""
 
     def _nontemporal(self, row: nontemporal.Row) -> None:
-        """Write a loop over a row whose whole cache lines go around the caches."""
+        """Write a loop over a row whose whole cache lines bypass the caches."""
         frame, var, extent = self.frame, row.loop.var, row.loop.extent
         is_misaligned = Value(frame.op(f"icmp ne i64 {row.register}, 0"), "bool", 0)
         stop = frame.op(f"select i1 {is_misaligned.text}, i64 {extent - 1}, i64 {extent}")
@@ -166,7 +166,7 @@ class Writer:
     # Vectorized loops.
 
     def _vectorized(self, stmt: For) -> None:
-        """Directly nested vectorized loops are one; others inside are unrolled."""
+        """Write directly nested vectorized loops as one; other loops inside are unrolled."""
         if stmt.var not in self._vectors:
             self._vectors[stmt.var] = _vectors(stmt, self.plan.placement)
         self.chunks, body = self._vectors[stmt.var]
@@ -183,7 +183,7 @@ class Writer:
         for condition in conjuncts(stmt.condition):
             values = [evaluate(self.frame, condition, chunk) for chunk in live]
             if all(value == values[0] and not value.lanes for value in values):
-                # One answer for all chunks; the same instruction has the same register.
+                # All chunks have the same value, since the same instruction has the same register.
                 if values[0].text == "false":
                     return
                 if values[0].text != "true":
@@ -207,7 +207,7 @@ class Writer:
         self.chunks = outer
 
     def _limits(self, condition: Expr) -> dict[str, tuple[int, int]]:
-        """Find the interval of each index register that a condition compares with a number, where it holds."""
+        """Find the interval, where a condition holds, of each index register that it compares with a number."""
         found: dict[str, tuple[int, int]] = {}
         for part in conjuncts(condition):
             bound = self.frame.env.get(part.a) if isinstance(part, Compare) and isinstance(part.a, Var) else None
@@ -256,7 +256,10 @@ class Writer:
         self.frame.module.check_length(self.frame.text, self.frame.unrolling)
 
     def _store_lanes(self, stmt: Store, chunk: Chunk) -> None:
-        """Write one vector of a store. Lanes that meet at one element are stored one after the other, as in a loop."""
+        """Write one vector of a store.
+
+        Lanes that coincide at one element are stored one after the other, as in a loop.
+        """
         frame = self.frame
         where = address(frame, stmt, chunk)
         spread = pattern(where.offsets) if where.offsets is not None else None
@@ -274,7 +277,7 @@ class Writer:
             self._one_by_one(stmt, chunk)
             return
         if chunk.mask is not None and not in_bounds(frame, Load(stmt.buffer, stmt.indices), chunk):
-            # Beyond the end of a row, lanes are elements of the next one.
+            # Beyond the end of a row, lanes are elements of the next row.
             chunk = chunk._replace(kept=chunk.mask)
         memory.store(frame, stmt.buffer, where, evaluate(frame, stmt.value, chunk), chunk)
 
@@ -300,7 +303,7 @@ class Writer:
 
 
 def _vectors(stmt: For, placement: Placement) -> tuple[list[Chunk], Stmt]:
-    """Make the chunks of a vectorized loop; return its body, too."""
+    """Make the chunks of a vectorized loop; also return its body."""
     loops = [stmt]
     while isinstance(loops[-1].body, For) and loops[-1].body.kind is ForKind.VECTORIZED:
         loops.append(loops[-1].body)

@@ -9,9 +9,9 @@ MONOTONIC = 1
 
 
 def timing_loop(module: ModuleText, params: str) -> str:
-    """Write `@name__timed(args, workspace, n)`: nanoseconds that n calls take, by the monotonic clock.
+    """Write `@name__timed(args, workspace, n)`, which returns the nanoseconds of n calls by the monotonic clock.
 
-    The kernel is called through a pointer that LLVM must read again each time, so that no call can be left out.
+    The kernel is called through a pointer that LLVM must read again each time, so that it cannot remove calls.
     """
     name = module.name
     module.declare(CLOCK)

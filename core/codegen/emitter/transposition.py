@@ -1,10 +1,10 @@
 """Strided loads by transposition: rows are loaded as vectors and transposed in registers.
 
-`for j in unrolled: for l in vectorized: out[..., l] = a[l * stride + j]` asks for one element of every row at a time.
+`for j in unrolled: for l in vectorized: out[..., l] = a[l * stride + j]` reads one element of every row at a time.
 Gathering them is as slow as scalar loads. Here lane l's row is loaded as a vector of as many elements as there are
-lanes (of fewer where more would leave the buffer), and the block of them is transposed by shuffles; the next j finds
-loads and shuffles already made (instructions with equal operands are written once), so that an element of a square
-costs log2(lanes) / lanes shuffles.
+lanes (or fewer if more would leave the buffer), and the block of rows is transposed by shuffles. The next j finds loads
+and shuffles already made (instructions with equal operands are written once), so a vector of a square block costs
+log2(lanes) shuffles.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pegbox.expr import dtypes
 from pegbox.expr.nodes import Buffer
 
 _PART_BYTES = 16
-"""The bytes within which shuffles of x86 move elements; others move these bytes as a whole."""
+"""The bytes within which shuffles of x86 move elements; other shuffles move such blocks as a whole."""
 
 
 class LaneRows(NamedTuple):
-    """A row for each lane: the constant part of the first one's address, elements between rows, elements of a row."""
+    """A row for each lane: the constant part of the first row's address, elements between rows, elements in a row."""
 
     start: int
     stride: int
@@ -31,7 +31,7 @@ class LaneRows(NamedTuple):
 
 
 def rows_of(frame: Frame, buffer: Buffer, where: Index) -> LaneRows | None:
-    """Find rows that have the lanes' elements in one column; None without a stride, or if rows may leave the buffer."""
+    """Find rows with the lanes' elements in one column; None if strides differ, or if rows may leave the buffer."""
     offsets = where.offsets
     if where.vector is not None or offsets is None:
         return None
@@ -53,13 +53,13 @@ def rows_of(frame: Frame, buffer: Buffer, where: Index) -> LaneRows | None:
 def column(frame: Frame, dtype: str, count: int, width: int, number: int, row: Callable[[int], str]) -> str:
     """Emit column `number` of a block of `count` rows of `width` elements; `row` loads one.
 
-    To join vectors m and m + half element by element rotates the bits of an element's place (vector, element) by one;
-    after log2(count) such steps rows and columns have changed places. Vectors that are shorter than the result grow by
-    it; then each pair gives two vectors.
+    Interleaving vectors m and m + half rotates the bits of an element's place (vector, element) by one; after
+    log2(count) such steps, rows and columns are swapped. Vectors shorter than the result become longer with each step;
+    after that, each pair gives two vectors.
 
-    Elements of vectors with several parts of 16 bytes are joined inside the parts, and the parts themselves are
-    sorted afterwards, pair by pair, evens and odds. Each of these shuffles is an instruction on x86. One that moves
-    elements from part to part is three with AVX2, and takes LLVM five times as long.
+    Vectors with several parts of 16 bytes are interleaved inside the parts, and the parts are sorted afterwards, pair
+    by pair, into even and odd ones. Each of these shuffles is one instruction on x86. A shuffle that moves elements
+    between parts takes three with AVX2, and five times as long in LLVM.
     """
     part = min(count, _PART_BYTES // dtypes.nbytes(dtype)) if width == count else count
     parts, steps = count // part, part.bit_length() - 1

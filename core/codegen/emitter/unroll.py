@@ -1,13 +1,12 @@
 """`auto_unroll_max_step`: the choice of the serial loops to unroll.
 
 The pragma on a loop covers the loop and everything inside. From the inside out, a serial loop whose body has no loop
-left is unrolled while the steps of the unrolled code stay within the limit. A step is a store; a vectorized one counts
-once for every sixteen lanes, for it becomes as many instructions. `pragma_unroll_explicit` false leaves the unrolling
-to LLVM.
+left is unrolled if the unrolled code stays within the limit of steps. A step is a store; a vectorized store counts once
+for every sixteen lanes, since each becomes an instruction. `pragma_unroll_explicit` false leaves the unrolling to LLVM.
 
-A loop around loops that the schedule vectorized or unrolled has the intended body: LLVM is asked not to unroll it
-further, which would double the compile time of a candidate for nothing. Unrolled loops around a loop make copies of it;
-LLVM is asked not to unroll copies that would become long together.
+The body of a loop around loops that the schedule vectorized or unrolled is as intended: LLVM is asked not to unroll
+such a loop further, which would double the compile time of a candidate for nothing. Unrolled loops around a loop make
+copies of it; LLVM is asked not to unroll copies that would be too long together.
 """
 
 from __future__ import annotations
@@ -21,12 +20,13 @@ from pegbox.loops.visit import children
 STEP_LANES = 16
 """The float32 lanes of the widest vectors."""
 MOST_COPIED = 512
-"""The stores that LLVM may make of the copies of a loop by unrolling each."""
+"""The most stores that LLVM may make from the copies of a loop by unrolling each."""
 
 
 @dataclass
 class Unrolling:
-    """The loops to unroll here: serial ones (`explicit`) and those of the kind UNROLLED.
+    """The decisions about unrolling. The emitter unrolls the serial loops in `explicit` (and those of the kind
+    UNROLLED).
 
     LLVM is asked to unroll the `hinted` loops, and not to unroll the `shaped` ones.
     """
@@ -44,7 +44,7 @@ def plan(body: Stmt) -> Unrolling:
 
 @dataclass(frozen=True)
 class _CodeSize:
-    """The size of a statement: steps of its code, stores that run; flags for a loop that stays, and a shaped one."""
+    """The size of a statement: steps of its code, stores that run, and flags for loops that stay and shaped loops."""
 
     steps: int
     stores: int
@@ -53,7 +53,7 @@ class _CodeSize:
 
 
 def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling, copies: int) -> _CodeSize:
-    """Plan the loops of a statement that outer unrolled loops copy `copies` times."""
+    """Plan the loops of a statement of which outer unrolled loops make `copies` copies."""
     if isinstance(stmt, Store | Evaluate):
         return _CodeSize(1, 1)
     if not isinstance(stmt, For):

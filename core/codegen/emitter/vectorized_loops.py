@@ -7,7 +7,7 @@ A buffer allocated inside a vectorized loop gets a copy for each lane:
         t[0] = a[v]                      =>        t[0, v] = a[v]
         b[v] = t[0]                                b[v] = t[0, v]
 
-A loop wider than a few machine vectors becomes a serial loop over blocks of vectors, because writing every vector out
+A loop wider than a few machine vectors becomes a serial loop over blocks of vectors, because unrolling all vectors
 would make much code for no gain:
 
     for v in vectorized range(4100):   =>   for o in range(16):
@@ -26,16 +26,16 @@ from pegbox.loops.nodes import Alloc, For, ForKind, Stmt, Store, seq
 from pegbox.loops.visit import map_children, map_exprs, substitute_vars, walk
 
 BLOCKS = 16, 4, 1
-"""The vectors per block of a wide loop: the first number whose code is not too long for LLVM."""
+"""The numbers of vectors per block of a wide loop; the first whose code is not too long for LLVM is used."""
 MAX_VECTORS = 2 * BLOCKS[0]
-"""The vectors of a vectorized loop that are written out."""
+"""The most vectors of a vectorized loop that are unrolled."""
 
 Copies: TypeAlias = "dict[Buffer, tuple[Buffer, tuple[Var, ...]]]"
-"""The buffers of all lanes in place of those of one, and the variables of the lanes."""
+"""A map from each lane's buffer to the buffer for all lanes, with the variables of the lanes."""
 
 
 def privatize(stmt: Stmt) -> Stmt:
-    """Move such buffers out of the vectorized loops, with the lane as their last dimension."""
+    """Move buffers allocated in vectorized loops out of them, with the lane as their last dimension."""
     is_vector = isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED
     if not is_vector or not any(isinstance(inner, Alloc) for inner in walk(stmt)):
         return map_children(stmt, privatize)
@@ -47,7 +47,7 @@ def privatize(stmt: Stmt) -> Stmt:
 
 
 def _inside(stmt: Stmt, loops: tuple[For, ...], copies: Copies) -> Stmt:
-    """Drop the allocations, noting the buffers that take their place."""
+    """Drop the allocations, noting the buffers that replace them."""
     if isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED:
         loops = (*loops, stmt)
     if isinstance(stmt, Alloc):
@@ -76,9 +76,9 @@ def _index(stmt: Stmt, copies: Copies) -> Stmt:
 
 
 def strip_mine(stmt: Stmt, vector_bits: int, block: int) -> Stmt:
-    """Cut the vectorized loops of more than two blocks, which are of `block` vectors."""
+    """Cut vectorized loops that are longer than two blocks of `block` vectors."""
     if isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED:
-        if stmt.extent <= 2 * block:  # so many even with one lane each
+        if stmt.extent <= 2 * block:  # at most two blocks even with one lane per vector
             return stmt
         lanes = vector_lanes(vector_bits, stmt.body)
         return _blocks(stmt, lanes * block) if stmt.extent > lanes * 2 * block else stmt

@@ -1,1 +1,1 @@
-"""The runtime: LLVM text to object code, to kernels in this process, and to files."""
+"""The runtime, which turns LLVM text into object code, kernels in this process, and files."""

@@ -1,4 +1,4 @@
-"""Checks of a kernel's arguments; machine code itself checks nothing."""
+"""Checks of a kernel's arguments, since machine code itself checks nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pegbox.expr import dtypes
 class Checker:
     """A check that turns arrays into their addresses, or raises.
 
-    The common case is one pass of cheap comparisons per array; the reason of a failure is worked out afterwards.
+    The common case is one pass of cheap comparisons per array; the reason for a failure is found afterwards.
     """
 
     def __init__(self, name: str, specs: Sequence[ArgSpec]) -> None:
@@ -29,8 +29,8 @@ class Checker:
         """Find the addresses of the arrays' data, in order.
 
         Raises:
-            ArgumentError: wrong number, type, shape, dtype, layout, a read-only output, or an output that overlaps
-                with another argument.
+            ArgumentError: the number of arrays, or an array's type, shape, dtype or layout is wrong, an output is
+                read-only, or an output overlaps with another argument.
         """
         expected = self._expected
         if len(arrays) != len(expected):
@@ -60,7 +60,7 @@ class Checker:
                         output, shared = self.specs[number].name, self.specs[other].name
                         raise ArgumentError(
                             f"{self.name}(): the output {output} (argument {number}) shares memory with {shared} "
-                            f"(argument {other}); pass an array of its own, such as np.empty_like({output})"
+                            f"(argument {other}); pass a separate array, such as np.empty_like({output})"
                         )
         return result
 
@@ -74,8 +74,8 @@ class Checker:
                     f"{where} is a {type(array).__name__}; expected a NumPy array {spec.dtype}{list(spec.shape)}"
                 )
             if not _is_plain(array):
-                remedy = "a writable array of its own" if spec.is_output else "a.filled(0)"
-                raise ArgumentError(f"{where} is a masked array, and kernels know no masks; pass {remedy}")
+                remedy = "a separate writable array" if spec.is_output else "a.filled(0)"
+                raise ArgumentError(f"{where} is a masked array, and kernels ignore masks; pass {remedy}")
             if array.dtype != dtypes.numpy_dtype(spec.dtype):
                 named = {"bfloat16": "ml_dtypes.bfloat16", "bool": "np.bool_"}.get(spec.dtype, f"np.{spec.dtype}")
                 raise ArgumentError(
@@ -84,7 +84,7 @@ class Checker:
             if array.shape != spec.shape:
                 remedy = "a kernel is built for fixed shapes"
                 if array.ndim != len(spec.shape):
-                    remedy += ", and weights that it takes packed come from pegbox.templates.pack_weights"
+                    remedy += ", and pegbox.templates.pack_weights packs the weights that it takes packed"
                 raise ArgumentError(f"{where} has shape {array.shape}, expected {spec.shape}; {remedy}")
             if not array.flags.c_contiguous:
                 raise ArgumentError(
@@ -98,7 +98,7 @@ class Checker:
 
 
 def _is_plain(array: Any) -> bool:
-    """Check for an array of NumPy's, all of whose elements count."""
+    """Decide if an object is a NumPy array without a mask."""
     return isinstance(array, np.ndarray) and not (
         type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray)  # loads numpy.ma
     )
@@ -110,7 +110,7 @@ def _by_interface(array: Any) -> int:
 
 
 def _by_layout(array: Any) -> int:
-    """Read the data pointer, the first field of NumPy's array object, in a tenth of the time of the attribute."""
+    """Read the data pointer, the first field of NumPy's array object, ten times as fast as by the attribute."""
     return _word(id(array) + _DATA).value
 
 
@@ -119,7 +119,7 @@ _word = ctypes.c_size_t.from_address
 
 
 def _fastest() -> Callable[[Any], int]:
-    """Choose to read the object's memory if a try shows that this interpreter and NumPy are laid out that way."""
+    """Choose `_by_layout` if samples show that this interpreter and NumPy have that layout."""
     if sys.implementation.name != "cpython":
         return _by_interface
     samples = [np.empty(3), np.empty((2, 5), np.int8)[1:], np.arange(7)[2:5]]

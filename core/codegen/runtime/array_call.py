@@ -1,4 +1,4 @@
-"""Runs of a kernel on NumPy's arrays as LLVM text: the checks of their objects, and the call of the kernel."""
+"""LLVM text that checks NumPy's array objects and calls a kernel on them."""
 
 from __future__ import annotations
 
@@ -22,20 +22,23 @@ from pegbox.codegen.runtime.python_abi import (
 )
 
 MOST_LOCKED = 1 << 15
-"""The most stores of a program that keeps Python's lock. Such a program takes a microsecond or less if it is well
-scheduled, and giving up the lock costs a tenth of that (`benchmarks/calls.py --lock`). If each store waits for C's
-mathematical library, it takes less than the five milliseconds in which Python's threads take turns."""
+"""The most stores of a program that keeps Python's lock.
+
+Such a program takes a microsecond or less if it is well scheduled, and releasing the lock costs a tenth of a
+microsecond (`benchmarks/calls.py --lock`). Even if each store waits for C's mathematical library, the call takes less
+than the five milliseconds after which Python's threads take turns.
+"""
 
 
 def inputs_fit(program: Program) -> str:
-    """Write the function `..._fit` of the inputs: it returns 1 if they fit, and else 0."""
+    """Write the function `..._fit` of the inputs: it returns 1 if they fit, else 0."""
     body = FunctionBuilder(program.name)
     arrays = _checked(body, program, [number for number, spec in enumerate(program.args) if not spec.is_output])
     return _decision(body, "fit", arrays)
 
 
 def checked_run(program: Program) -> str:
-    """Write the function `..._run` of all arrays: it runs the kernel and returns 1 if they fit, and else returns 0."""
+    """Write the function `..._run` of all arrays: it runs the kernel and returns 1 if they fit, else returns 0."""
     body, args = FunctionBuilder(program.name), program.args
     arrays = _checked(body, program, range(len(args)))
     pointers = [body.load("ptr", array, DATA) for array in arrays]
@@ -43,7 +46,7 @@ def checked_run(program: Program) -> str:
     if program.num_threads > 1:
         _in_place(body, program.num_threads)
     workspace = "null"
-    if program.workspace_bytes:  # its slot changes under Python's lock alone
+    if program.workspace_bytes:  # its slot changes only under Python's lock
         workspace = body.named("workspace")
         body.branch([body.value(f"icmp ne ptr {workspace}, null")], "free", "other")
         place = body.value(f"getelementptr i8, ptr @{body.symbol}_table, i64 {8 * SLOTS.index('workspace')}")
@@ -58,7 +61,7 @@ def checked_run(program: Program) -> str:
 
 
 def _decision(body: FunctionBuilder, function: str, arrays: Sequence[str]) -> str:
-    """End a function that returns 1, or 0 from its block "other"."""
+    """End a function that returns 1 here, and 0 in its block "other"."""
     body.add("ret i1 true")
     body.label("other")
     body.add("ret i1 false")
@@ -66,7 +69,7 @@ def _decision(body: FunctionBuilder, function: str, arrays: Sequence[str]) -> st
 
 
 def _checked(body: FunctionBuilder, program: Program, numbers: Sequence[int]) -> list[str]:
-    """Go on if these arguments of the kernel are arrays that fit; return their names."""
+    """Branch to "other" unless these arguments of the kernel are arrays that fit; return their names."""
     arrays = {number: f"%a{number}" for number in numbers}
     ndarray = body.named("ndarray")
     body.branch(
@@ -79,7 +82,7 @@ def _checked(body: FunctionBuilder, program: Program, numbers: Sequence[int]) ->
 
 
 def _in_place(body: FunctionBuilder, threads: int) -> None:
-    """Go on if the caller's team is the latest one and is where it was a moment ago; else Python looks after it."""
+    """Branch to "other" unless the caller's team is the latest one and the caller was just seen on this core."""
     team = body.named("team")
     thread, size, core, until = (body.load("i64", team, 8 * place) for place in range(len(TEAM)))
     caller = body.call("PyThreadState_GetID", f"ptr {body.call('PyThreadState_Get')}")
@@ -93,7 +96,7 @@ def _in_place(body: FunctionBuilder, threads: int) -> None:
 
 
 def _lasts(program: Program) -> bool:
-    """Decide if other threads of Python run during a call: C functions may wait for anything."""
+    """Decide if Python's other threads may run during a call; C functions may take any time."""
     return program.num_threads > 1 or bool(program.externs) or not 0 < program.stores <= MOST_LOCKED
 
 
@@ -113,7 +116,7 @@ def _extents(body: FunctionBuilder, spec: ArgSpec, array: str) -> Iterator[str]:
 
 
 def _apart(body: FunctionBuilder, args: Sequence[ArgSpec], pointers: Sequence[str]) -> Iterator[str]:
-    """Yield conditions on pairs of arrays of which one is an output: they share no memory."""
+    """Yield the conditions that no output shares memory with another array."""
     starts = [body.value(f"ptrtoint ptr {pointer} to i64") for pointer in pointers]
     ends = [body.value(f"add i64 {start}, {spec.nbytes}") for start, spec in zip(starts, args, strict=True)]
     for one, other in combinations(range(len(args)), 2):

@@ -1,4 +1,4 @@
-"""Calls of machine code with their checks in Python: any call that can be made, and an error for every other."""
+"""Calls of machine code, checked in Python: every valid call is made, and any other raises an error."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pegbox.errors import ArgumentError, TargetError
 
 
 class Code(Protocol):
-    """The addresses of a kernel's functions; the code stays while the object lives.
+    """The addresses of a kernel's functions; the code stays loaded as long as the object lives.
 
-    `python` is None where the code has no function for this Python.
+    `python` is None if the code has no function for this Python.
     """
 
     entry: int
@@ -30,7 +30,7 @@ class Code(Protocol):
 
 
 LARGE_BYTES = 1 << 18
-"""The size in bytes from which an aligned result is worth the microsecond that its allocation takes longer."""
+"""The fewest bytes of a result for which alignment is worth an allocation that takes a microsecond longer."""
 
 
 class CheckedCall:
@@ -38,7 +38,7 @@ class CheckedCall:
 
     def __init__(self, compiled: CompiledProgram, code: Code) -> None:
         self._compiled, self.checker = compiled, Checker(compiled.name, compiled.args)
-        self._code = code  # the functions below do not keep it
+        self._code = code  # keeps the code loaded, which the functions below do not
         pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
 
         self.refusal = _refusal(compiled)
@@ -47,7 +47,7 @@ class CheckedCall:
             if self.refusal is not None:
                 return self.refusal
             if compiled.num_threads > 1:
-                from pegbox.codegen.runtime.team import on_cores  # what one thread runs does without
+                from pegbox.codegen.runtime.team import on_cores  # not needed for one thread
 
                 function = on_cores(function, compiled.num_threads, hold=hold)
             if compiled.externs:
@@ -66,7 +66,7 @@ class CheckedCall:
             given = ", ".join(f"{name}=" for name in named)
             order = ", ".join(spec.name for spec in self._compiled.args)
             raise ArgumentError(
-                f"{self._compiled.name}({given}): arrays are given by their place: {self._compiled.name}({order})"
+                f"{self._compiled.name}({given}): pass arrays by position: {self._compiled.name}({order})"
             )
         self._run(self.checker.addresses(arrays if out is None else self._with_outputs(arrays, out)))
         return out
@@ -110,9 +110,9 @@ class CheckedCall:
 
 
 def _refusal(compiled: CompiledProgram) -> Callable[..., NoReturn] | None:
-    """Return a function that raises `TargetError` if this processor lacks instructions of the code, else None.
+    """Return a function that raises `TargetError` if this processor lacks instructions of the code; None otherwise.
 
-    Code for another processor of the same architecture is loaded all the same, to be read and exported.
+    Code for another processor of the same architecture is still loaded, to be read and exported.
     """
     try:
         check_processor(compiled.target, compiled.name)
@@ -128,10 +128,11 @@ def _refusal(compiled: CompiledProgram) -> Callable[..., NoReturn] | None:
 
 
 class Workspace:
-    """A piece of memory at an aligned address, at first all zeros.
+    """A piece of memory at an aligned address, initially zero.
 
-    Kernels compute unused values from elements that no statement writes. Leftovers of other uses of the memory may be
-    subnormal, as integers and pointers are if read as floats: a multiply-add with one may take a hundred times as long.
+    Kernels compute unused values from elements that no statement writes. What other uses left in the memory may be
+    subnormal, as integers and pointers often are when read as floats, and a multiply-add with a subnormal number may
+    take a hundred times as long.
     """
 
     __slots__ = ("_memory", "address")
@@ -142,7 +143,7 @@ class Workspace:
 
 
 def aligned_bytes(nbytes: int, *, make: Callable[..., NDArray[Any]] = np.empty) -> NDArray[np.uint8]:
-    """Make an array of bytes, by default not initialized, that begins at a multiple of `ALIGNMENT`."""
+    """Make an array of bytes, by default uninitialized, that begins at a multiple of `ALIGNMENT`."""
     memory = make(nbytes + ALIGNMENT, dtype=np.uint8)
     start = -address_of_data(memory) % ALIGNMENT
     return memory[start : start + nbytes]
@@ -156,7 +157,7 @@ def aligned_copy(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def array_maker(shape: tuple[int, ...], dtype: DTypeLike) -> Callable[[], NDArray[Any]]:
-    """Return a function that allocates an array, not initialized; a large one begins at a multiple of `ALIGNMENT`.
+    """Return a function that allocates an uninitialized array; large arrays begin at a multiple of `ALIGNMENT`.
 
     NumPy's large arrays begin 16 bytes after the start of a cache line, so each vector of 64 bytes spans two lines.
     """

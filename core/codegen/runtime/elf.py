@@ -10,29 +10,29 @@ from mmap import mmap
 from typing import NamedTuple, TypeAlias
 
 MAGIC = b"\x7fELF\x02\x01"
-"""The beginning of a file of 64 bits, little endian."""
+"""The first bytes of a 64-bit little-endian file."""
 
 X86_64, AARCH64, RISCV64 = 62, 183, 243
-"""The numbers of machines."""
+"""The machine numbers."""
 
 WRITABLE, ALLOCATED, EXECUTABLE = 1, 2, 4
-"""The flags of sections."""
+"""The section flags."""
 
 ABSOLUTE = 0xFFF1
-"""The section of symbols whose values are not places."""
+"""The section number of symbols whose values are absolute, not places."""
 
-_SYMBOLS, _RELOCATIONS, _EMPTY = 2, 4, 8  # types of sections; the last has no bytes in the file
+_SYMBOLS, _RELOCATIONS, _EMPTY = 2, 4, 8  # section types; the last has no bytes in the file
 _COMMON = 0xFFF2
 
 
 Buffer: TypeAlias = bytes | mmap
-"""The bytes of a file."""
+"""A file's content."""
 
 
 class SectionHeader(NamedTuple):
-    """A section's entry in the table of them: `place` is where the entry is in the file, `offset` the section.
+    """A section's entry in the section table: `place` is the entry's place in the file, `offset` the section's.
 
-    `name` is the place of its name in the section of names, `link` and `info` the numbers of sections that it is about.
+    `name` is the place of its name in the section of names; `link` and `info` are the numbers of related sections.
     """
 
     place: int
@@ -47,7 +47,7 @@ class SectionHeader(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A section; `content` is empty where it has only zeros, `size` of them."""
+    """A section; `content` is empty if the section consists of `size` zeros."""
 
     flags: int
     size: int
@@ -56,7 +56,7 @@ class Section(NamedTuple):
 
 
 class ElfSymbol(NamedTuple):
-    """A name for byte `value` of a section; section 0 is that of symbols from elsewhere."""
+    """A name for byte `value` of a section; external symbols have section 0."""
 
     name: str
     section: int
@@ -64,7 +64,7 @@ class ElfSymbol(NamedTuple):
 
 
 class Relocation(NamedTuple):
-    """An address to write at byte `offset` of a section; `kind` is a machine's number."""
+    """An address to write at byte `offset` of a section; `kind` is a number with a meaning for each machine."""
 
     section: int
     offset: int
@@ -74,7 +74,7 @@ class Relocation(NamedTuple):
 
 
 class ObjectFile(NamedTuple):
-    """The parts of an object file that a linker needs; sections and symbols have numbers."""
+    """The parts of an object file that a linker needs; sections and symbols are numbered."""
 
     machine: int
     sections: tuple[Section, ...]
@@ -86,10 +86,11 @@ def parse(code: bytes) -> ObjectFile:
     """Take an object file apart.
 
     Raises:
-        ValueError: another format, a damaged file, or symbols of a kind that compilers no longer write.
+        ValueError: the format is not supported, the file is damaged, or it has a kind of symbol that compilers no
+            longer write.
     """
     if not code.startswith(MAGIC):
-        raise ValueError("it is not an ELF file of 64 bits, little endian")
+        raise ValueError("it is not a 64-bit little-endian ELF file")
     try:
         return _parse(code)
     except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as error:
@@ -110,7 +111,7 @@ def section_headers(code: Buffer) -> Iterator[SectionHeader]:
 
 
 def undefined(code: bytes) -> tuple[str, ...]:
-    """List the names of symbols from elsewhere; none of a file that `parse` refuses."""
+    """List the names of external symbols; the list is empty for a file that `parse` refuses."""
     try:
         found = parse(code)
     except ValueError:
@@ -126,7 +127,7 @@ def _parse(code: bytes) -> ObjectFile:
     relocations: list[Relocation] = []
     for _, _, kind, flags, offset, length, link, info, alignment in headers:
         if kind != _EMPTY and offset + length > len(code):
-            raise IndexError("a section reaches beyond its end")
+            raise IndexError("a section reaches beyond the end of the file")
         content = b"" if kind == _EMPTY else code[offset : offset + length]
         sections.append(Section(flags, length, alignment, content))
         if kind == _SYMBOLS:
@@ -136,7 +137,7 @@ def _parse(code: bytes) -> ObjectFile:
             relocations += [Relocation(info, at, kind & 0xFFFFFFFF, kind >> 32, addend) for at, kind, addend in entries]
     for relocation in relocations:
         if relocation.symbol >= len(symbols) or relocation.offset >= sections[relocation.section].size:
-            raise IndexError("a relocation is for something that is not there")
+            raise IndexError("a relocation refers to a missing symbol, or lies beyond its section")
     return ObjectFile(machine, tuple(sections), tuple(symbols), tuple(relocations))
 
 

@@ -1,6 +1,6 @@
-"""Object files to link: with other names for their symbols, and of plain bytes.
+"""Object files to link: with renamed symbols, and made from plain bytes.
 
-Source: that of `elf.py`.
+Source: as for `elf.py`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CONSTANTS_SECTION = ".lrodata"
-"""The section of constants. Linkers know the name from the large sections of the x86-64 ABI, and put it behind all
-others, so that code and data stay within reach of each other."""
+"""The section of constants.
+
+Linkers know the name as a large section of the x86-64 ABI, and put it after all others, so that code and data stay
+within reach of each other.
+"""
 
 _HEADER, _SECTION, _SYMBOL = "<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ"
-_BYTES, _SYMBOLS, _STRINGS = 1, 2, 3  # types of sections
+_BYTES, _SYMBOLS, _STRINGS = 1, 2, 3  # section types
 _GLOBAL, _HIDDEN, _OBJECT = 1, 2, 1
 _LARGE = {elf.X86_64: 0x10000000}
 """The flag of large sections, by machine."""
 
 
 def with_prefix(code: bytes, prefix: str) -> bytes:
-    """Put a prefix before the names of the symbols that an object file defines for others.
+    """Put a prefix before the names of the symbols that an object file exports.
 
-    They are hidden, so that a library made of it does not offer them.
+    The symbols become hidden, so that a library made from it does not export them.
 
     Raises:
         ValueError: see `elf.parse`.
@@ -46,7 +49,7 @@ def with_prefix(code: bytes, prefix: str) -> bytes:
             end = table.index(0, name)
             struct.pack_into(_SYMBOL, changed, at, len(table), info, _HIDDEN, section, value, size)
             table += prefix.encode() + table[name : end + 1]
-    # The longer table is behind everything else.
+    # The longer table goes to the end of the file.
     struct.pack_into("<QQ", changed, names.place + 24, len(changed), len(table))
     return bytes(changed + table)
 
@@ -65,10 +68,10 @@ class _Part(NamedTuple):
 
 
 def write_bytes_object(path: Path, content: NDArray[Any], symbol: str, *, like: bytes) -> None:
-    """Write an object file with these bytes, which cannot be written to, under the name of a hidden symbol.
+    """Write an object file with these bytes as read-only data, under the name of a hidden symbol.
 
     Args:
-        like: an object file of the same machine.
+        like: an object file for the same machine.
     """
     ident, _, machine, version, _, _, _, machine_flags, *_ = struct.unpack_from(_HEADER, like)
     flags = elf.ALLOCATED | _LARGE.get(machine, 0)
@@ -86,7 +89,7 @@ def write_bytes_object(path: Path, content: NDArray[Any], symbol: str, *, like: 
     parts[-1] = parts[-1]._replace(content=titles)
     headers = b""
     with path.open("wb") as file:
-        file.write(bytes(ALIGNMENT))  # the header's place
+        file.write(bytes(ALIGNMENT))  # room for the header
         for part in parts:
             file.write(bytes(-file.tell() % part.alignment))
             title, size = titles.index(part.name.encode() + b"\0"), len(part.content)
@@ -102,7 +105,7 @@ def write_bytes_object(path: Path, content: NDArray[Any], symbol: str, *, like: 
 
 
 def constants_ranges(code: elf.Buffer) -> list[tuple[int, int]]:
-    """List the places of `CONSTANTS_SECTION` in a file; none of a file whose sections are unknown."""
+    """List the ranges of `CONSTANTS_SECTION` in a file; none if the file's sections cannot be read."""
     try:
         headers = list(elf.section_headers(code))
         (names,) = struct.unpack_from("<H", code, struct.calcsize(_HEADER) - 2)

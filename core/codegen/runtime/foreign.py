@@ -1,4 +1,4 @@
-"""C functions that kernels call: compiled with the system's compiler, cached in a folder, found by name."""
+"""C functions that kernels call, compiled with the system's compiler, cached in a folder, and found by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pegbox.private_folder import private_folder
 
 
 def prepare(code: Iterable[ForeignCode], target: Target) -> list[Path]:
-    """Find or make shared libraries with the functions, compiled where there is only source.
+    """Find shared libraries with the functions, and compile functions that are given as source.
 
     Raises:
         CompileError: there is no compiler, or it rejects the source (its message is shown).
@@ -32,7 +32,7 @@ def addresses(name: str, wanted: Sequence[str], code: Sequence[ForeignCode], tar
     """Find the addresses of the C functions in this process.
 
     Raises:
-        CompileError: a library cannot be loaded, or a function is nowhere.
+        CompileError: a library cannot be loaded, or a function is not found.
     """
     if not wanted:
         return {}
@@ -61,29 +61,29 @@ def _loaded(path: str) -> ctypes.CDLL:
 
 
 def shared_library(source: CSource, target: Target) -> Path:
-    """Compile the source into a shared library, once: libraries are kept in a folder."""
-    command = [*c_compiler(), *compile_options(source, target)]  # it is loaded here, whatever the target is
+    """Compile the source into a shared library, once; libraries are kept in a folder."""
+    command = [*c_compiler(), *compile_options(source, target)]  # this process loads it, whatever the target is
     key = hashlib.sha256("\0".join([*command, source.text]).encode()).hexdigest()[:32]
     try:
-        path = private_folder("c") / f"{key}.so"  # only this user can write there, because processes load its files
+        path = private_folder("c") / f"{key}.so"  # only this user may write there, because processes load its files
     except OSError as error:
         raise CompileError(
-            f"there is no folder for compiled C code: {error}; make room among the temporary files, or set TMPDIR=DIR"
+            f"there is no folder for compiled C code: {error}; free space for temporary files, or set TMPDIR=DIR"
         ) from error
     if not path.exists():
-        # Another process or thread may do the same: each writes a file of its own, and the last one stays.
+        # Another process or thread may do the same: each writes its own file, and the last one replaces the others.
         with written_beside(path, error=CompileError) as part:
             run_compiler([*command, "-shared", "-o", str(part)], source)
     return path
 
 
 def language_of(source: CSource) -> str:
-    """Name the source's language for a compiler's `-x`: c++ where functions are already `extern "C"`, else c."""
+    """Name the source's language for a compiler's `-x`: c++ if functions are declared `extern "C"`, else c."""
     return "c++" if 'extern "C"' in source.text and "__cplusplus" not in source.text else "c"
 
 
 def compile_options(source: CSource, target: Target) -> list[str]:
-    """List the compiler's options for position-independent code."""
+    """List the compiler's options for position-independent code for the target."""
     native = ["-march=native"] if target.is_host_cpu else []
     return ["-x", language_of(source), "-O3", "-fPIC", *native]
 

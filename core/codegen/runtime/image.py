@@ -1,7 +1,7 @@
-"""Images of object code in memory, linked without LLVM, which a machine that only runs kernels lacks.
+"""Images of object code in memory, linked without LLVM, because machines that only run kernels may lack it.
 
-Code, constants and data follow each other, each on pages of their own. Functions from elsewhere are called through a
-jump in the code's pages, as they may lie too far away for an instruction.
+Code, constants and data follow each other, each on separate pages. External functions are called through a jump in the
+code's pages, as they may lie beyond the reach of a call instruction.
 """
 
 import ctypes
@@ -31,8 +31,8 @@ class Image:
         imports: addresses of the functions that it calls.
 
     Raises:
-        ValueError: the file is damaged or has something that is not known here, or a function is missing.
-        OSError: there is no memory, or none that may be executed.
+        ValueError: the file is damaged, a part of it is not supported, or a function is missing.
+        OSError: there is no memory, or memory cannot be made executable.
     """
 
     def __init__(self, object_code: bytes, imports: Mapping[str, int]) -> None:
@@ -44,7 +44,7 @@ class Image:
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self._memory[:] = bytes(layout.linked(base, imports))
         process = ctypes.CDLL(None, use_errno=True)
-        # The system makes the processor see the new instructions when the pages become executable.
+        # When the pages become executable, the system makes the new instructions visible to the processor.
         for group, (start, end) in enumerate(itertools.pairwise((0, *layout.ends))):
             place, size = ctypes.c_void_p(base + start), ctypes.c_size_t(end - start)
             if end > start and process.mprotect(place, size, _PROTECTION[group]):
@@ -59,19 +59,19 @@ class Image:
         """Find the address of a symbol of the object.
 
         Raises:
-            ValueError: it has none of that name.
+            ValueError: the object has no symbol of that name.
         """
         for number, symbol in enumerate(self._layout.object.symbols):
             if symbol.name == name and symbol.section:
                 return self._base + self._layout.place(number)
-        raise ValueError(f"it has no {name}")
+        raise ValueError(f"it has no symbol {name}")
 
 
 class ImageLayout(NamedTuple):
     """The places of the parts of an object in its image, in bytes from the image's start.
 
-    `sections` has the sections that are loaded, by number; `stubs` the jumps, by symbol; `ends` the ends of code,
-    constants and data.
+    `sections` has the places of the loaded sections, by number; `stubs` those of the jumps, by symbol; `ends` the ends
+    of code, constants and data.
     """
 
     object: elf.ObjectFile
@@ -82,14 +82,14 @@ class ImageLayout(NamedTuple):
 
     @classmethod
     def of(cls, code: elf.ObjectFile) -> "ImageLayout":
-        """Lay an object out.
+        """Lay out an object.
 
         Raises:
-            ValueError: it is for another kind of processor, or has relocations that are not known here.
+            ValueError: it is for another kind of processor, or has unsupported relocations.
         """
         architecture = ARCHITECTURES.get(code.machine)
         if architecture is None:
-            raise ValueError(f"nothing is known of the relocations of machine {code.machine}")
+            raise ValueError(f"relocations of machine {code.machine} are not supported")
         sections: dict[int, int] = {}
         stubs: dict[int, int] = {}
         ends = []
@@ -98,7 +98,7 @@ class ImageLayout(NamedTuple):
             for number in _members(code, group):
                 alignment = code.sections[number].alignment or 1
                 if alignment > mmap.PAGESIZE:
-                    raise ValueError(f"a section must lie on a multiple of {alignment:,} bytes")
+                    raise ValueError(f"a section needs an alignment of {alignment:,} bytes, more than a page")
                 sections[number] = -(-end // alignment) * alignment
                 end = sections[number] + code.sections[number].size
             if group == _CODE:
@@ -111,25 +111,25 @@ class ImageLayout(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The bytes of the image, whole pages."""
+        """The size of the image in bytes, a multiple of the page size."""
         return max(self.ends[-1], mmap.PAGESIZE)
 
     def place(self, symbol: int) -> int:
-        """Find the address of a symbol of the object.
+        """Find the place of a symbol of the object.
 
         Raises:
             ValueError: its section is not loaded.
         """
         _, section, value = self.object.symbols[symbol]
         if section not in self.sections:
-            raise ValueError(f"the symbol {self.object.symbols[symbol].name!r} is in no section that is loaded")
+            raise ValueError(f"the section of symbol {self.object.symbols[symbol].name!r} is not loaded")
         return self.sections[section] + value
 
     def linked(self, base: int, imports: Mapping[str, int]) -> bytearray:
         """Link the image for the address `base`.
 
         Raises:
-            ValueError: a function is missing, or a relocation cannot be done.
+            ValueError: a function is missing, or a relocation is impossible.
         """
         rules, pcrel_low = self.architecture.rules, self.architecture.pcrel_low
         image = bytearray(self.size)
@@ -146,7 +146,7 @@ class ImageLayout(NamedTuple):
             stub = self.architecture.stub[:-8] + struct.pack("<Q", addresses[symbol])
             image[start : start + len(stub)] = stub
         values: dict[int, int] = {}
-        # The symbol of a lower half is the place of the upper one, and so is its value: lower halves come last.
+        # The symbol of a lower half names the place of the upper half, whose value it needs: lower halves come last.
         for each in sorted(relocations, key=lambda each: each.kind in pcrel_low):
             rule, at = rules[each.kind], self.sections[each.section] + each.offset
             if each.kind in pcrel_low:
@@ -160,7 +160,7 @@ class ImageLayout(NamedTuple):
         return image
 
     def _used(self, symbol: int, via: str, base: int, addresses: Mapping[int, int]) -> int:
-        """Choose the symbol's own address, or the jump to it, or the word in the jump that holds its address."""
+        """Choose the symbol's address, the jump to it, or the word in the jump that holds its address."""
         if via == "S" or symbol not in self.stubs:
             return addresses[symbol]
         stub = base + self.stubs[symbol]
@@ -173,7 +173,7 @@ class ImageLayout(NamedTuple):
         if symbol.section:
             return base + self.place(number)
         if symbol.name not in imports:
-            raise ValueError(f"it calls {symbol.name}, which is nowhere")
+            raise ValueError(f"it calls {symbol.name}, which was not found")
         return imports[symbol.name]
 
 
@@ -187,20 +187,20 @@ def _members(code: elf.ObjectFile, group: int) -> Iterator[int]:
 
 
 def _called(code: elf.ObjectFile, architecture: Architecture) -> list[int]:
-    """List the symbols that need a jump: from elsewhere, or wanted as a word that holds their address."""
+    """List the symbols that need a jump: external ones, and those accessed through a word that holds their address."""
     found: dict[int, None] = {}
     for section, _, kind, symbol, _ in code.relocations:
         if kind in architecture.hints or not code.sections[section].flags & elf.ALLOCATED:
             continue
         rule = architecture.rules.get(kind)
         if rule is None:
-            raise ValueError(f"it has a relocation of kind {kind}, which is not known here")
+            raise ValueError(f"it has a relocation of kind {kind}, which is not supported")
         if rule.via == "G" or (rule.via == "L" and code.symbols[symbol].section == 0):
             found[symbol] = None
     return list(found)
 
 
 def _refused(number: int, reason: str) -> OSError:
-    """Make an error: Linux has one number for no memory and no more memory maps, of which each kernel takes some."""
+    """Make an error. Linux has one number for a lack of memory and of memory maps, of which each kernel takes some."""
     maps = "; where there is memory, this process has too many memory maps: sysctl -w vm.max_map_count=1048576"
     return OSError(number, f"{reason}{maps if number == errno.ENOMEM else ''}")

@@ -1,4 +1,4 @@
-"""The Python that runs: its functions and objects, as the machine code of `python_call.py` reads them."""
+"""The running Python: its functions and objects, as the machine code of `python_call.py` reads them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class LatestTeam(ctypes.Structure):
     """The latest team of any caller, as machine code reads it.
 
     Until the nanosecond `until` of the monotonic clock, the thread `thread` may run kernels of `size` threads without
-    another look, as long as it stays on `core`. Threads have the numbers of PyThreadState_GetID: those of the system
-    come again when a thread has ended.
+    another check, as long as it stays on `core`. Threads are identified by PyThreadState_GetID, because the system
+    reuses its numbers after a thread has ended.
     """
 
     _fields_ = [(name, ctypes.c_int64) for name in TEAM]
 
     def clear(self) -> None:
-        """Make machine code leave the next call to Python."""
+        """Make machine code pass the next call to Python."""
         self.thread = -1
 
 
@@ -56,7 +56,7 @@ class PythonEntry:
     """A kernel's function for Python in loaded code, with its table filled.
 
     Args:
-        address: of the function.
+        address: the address of the function.
         table: the address of its table.
     """
 
@@ -67,7 +67,7 @@ class PythonEntry:
         ctypes.memmove(table, (ctypes.c_size_t * len(entries))(*entries), _WORD * len(entries))
 
     def lend(self, workspace: int) -> None:
-        """Give the code the address of a workspace, for one call at a time."""
+        """Give the code the address of a workspace; one call at a time uses it."""
         ctypes.c_void_p.from_address(self._table + _WORD * SLOTS.index("workspace")).value = workspace
 
     def function(
@@ -77,7 +77,7 @@ class PythonEntry:
         unless: ContextVar[Any] | None,
         *owners: object,
     ) -> Callable[..., Any]:
-        """Return the code as a function of Python, as `Kernel.function` does; `owners` live as long as the function."""
+        """Return the code as a Python function, as `Kernel.function` does; `owners` live as long as the function."""
         document = f"{self._name}(*arrays, out=None)\n--\n\nRun the kernel."
         definition = _Definition(self._name.encode(), self._address, _WITH_KEYWORDS, document.encode())
         items = otherwise, make_outputs, unless, definition, self, owners  # the code reads python_abi.ITEMS
@@ -94,15 +94,15 @@ def _maker() -> Callable[..., Any]:
 
 @cache
 def _addresses() -> list[int]:
-    """List the entries of tables that are the same for all kernels."""
+    """List the table entries that are the same for all kernels."""
     known = {slot: id(value) for slot, value in _OBJECTS.items()} | _OTHERS
     return [known[slot] if slot in known else address_of(process(), slot) for slot in SLOTS]
 
 
 @cache
 def is_known() -> bool:
-    """Tell whether objects and functions of this Python, and arrays of this NumPy, are laid out as the code expects."""
-    if sys.implementation.name != "cpython" or "t" in sys.abiflags:  # of free-threaded builds
+    """Decide if this Python's functions and objects, and this NumPy's arrays, have the layout that the code expects."""
+    if sys.implementation.name != "cpython" or "t" in sys.abiflags:  # "t" marks free-threaded builds
         return False
     if _WORD != 8 or sys.byteorder != "little":
         return False
@@ -117,7 +117,7 @@ def _samples() -> list[np.ndarray[Any, Any]]:
 
 
 def _has_layout(array: np.ndarray[Any, Any]) -> bool:
-    """Compare the fields of an array's object with its attributes."""
+    """Decide if the fields of an array's object agree with its attributes."""
 
     def field(kind: Any, place: int, base: int = id(array)) -> Any:
         return kind.from_address(base + place).value

@@ -1,4 +1,4 @@
-"""LLVM in a process of its own, which may end or take forever."""
+"""LLVM in a separate process, which may die or run forever."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pegbox.codegen.runtime.llvm import Form, OutOfTime, Passes, ProcessDied, Ta
 from pegbox.workers.pool import Pool
 from pegbox.workers.process import Worker, WorkerDied, WorkerTimeout
 
-_IDLE = 60.0  # seconds without work after which the process ends
+_IDLE = 60.0  # the seconds without work after which the process ends
 _MOST_CODE = 1 << 30
 
 
 def translate_apart(text: str, machine: TargetMachine, form: Form, passes: Passes, *, timeout: float) -> bytes:
-    """Translate as `llvm.translate_or_end` does, in a process of its own. The first call starts it.
+    """Translate as `llvm.translate_or_end` does, in a separate process. The first call starts the process.
 
-    It answers later calls too, and ends with this process or after a minute without work. What LLVM says in it is shown
+    It also answers later calls, and ends with this process or after a minute without work. LLVM's output there is shown
     here.
 
     Raises:
-        RuntimeError: LLVM rejects the text; `ProcessDied`: it has ended the process.
-        OutOfTime: it takes longer than `timeout` seconds; the process is ended.
+        RuntimeError: LLVM rejects the text; `ProcessDied`: LLVM has ended the process.
+        OutOfTime: LLVM takes longer than `timeout` seconds; the process is ended.
         MeasureError: the process cannot be started, or breaks.
     """
     try:
@@ -48,7 +48,7 @@ _pool = Pool(_start, 1, idle=_IDLE)
 
 
 def _forget() -> None:
-    """Leave the process to the one that this one was forked from."""
+    """Forget the process, which belongs to the parent that this process was forked from."""
     global _pool
     _pool = Pool(_start, 1, idle=_IDLE)
 

@@ -23,20 +23,20 @@ _Self = TypeVar("_Self", bound="EntryPoint")
 
 
 class EntryPoint(ABC):
-    """A name that code is called by: of a kernel, or of kernels for arrays of several shapes."""
+    """Code that is called under one name: a kernel, or kernels for arrays of several shapes."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name that it was built under."""
+        """The name under which the code was built."""
 
     @property
     @abstractmethod
     def programs(self) -> list[Program]:
-        """The programs of all kernels that there are by now; each has a name of its own.
+        """The programs of all kernels that exist so far; their names differ.
 
         Raises:
-            ArgumentError: there is no kernel yet, or they were loaded from object code alone.
+            ArgumentError: there is no kernel yet, or the kernels were loaded from object code alone.
         """
 
     @abstractmethod
@@ -44,7 +44,7 @@ class EntryPoint(ABC):
         """Return the program as text: "ll" (LLVM assembly as emitted), "ir" (after LLVM's optimizer), "asm".
 
         Raises:
-            ArgumentError: unknown form, or the kernel was loaded from object code alone.
+            ArgumentError: the form is unknown, or the kernel was loaded from object code alone.
         """
 
     @abstractmethod
@@ -52,19 +52,19 @@ class EntryPoint(ABC):
         """Return the nanoseconds that `number` calls take together; the clock is read inside machine code.
 
         Raises:
-            ArgumentError: wrong arrays, or number < 1.
+            ArgumentError: the arrays are wrong, or number < 1.
         """
 
     @property
     def entry_name(self) -> str:
-        """The name, as TVM's modules have it."""
+        """The name, for code written for TVM."""
         return self.name
 
     def __getitem__(self: _Self, name: str) -> _Self:
-        """Return itself, for code that takes functions out of modules by name.
+        """Return the object itself, for code that looks functions up in modules by name.
 
         Raises:
-            ArgumentError: it has another name.
+            ArgumentError: the object has another name.
         """
         if check_text("name of a function", name) != self.name:
             raise ArgumentError(f"this is the kernel {self.name!r}; it has no function {name!r}")
@@ -82,14 +82,14 @@ class EntryPoint(ABC):
         """Return a function of arrays that gives the seconds of a call: `.mean`, `.median`, `.min`, `.max`, `.std`.
 
         Args:
-            name: its own, as TVM asks for it.
-            dev: a device, as TVM asks for it; kernels run on this machine's CPU.
-            number: the calls that are timed together, as one repeat.
+            name: the kernel's own name; TVM's function has this parameter.
+            dev: ignored, as kernels run on this machine's CPU; TVM's function has this parameter.
+            number: the number of calls that are timed together, as one repeat.
             repeat: the number of repeats.
             min_repeat_ms: raise `number` until a repeat lasts that long.
 
         Raises:
-            ArgumentError: another name, or a number out of its domain.
+            ArgumentError: the name is another, or a number is out of range.
         """
         from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 
@@ -101,10 +101,10 @@ class EntryPoint(ABC):
 class Kernel(EntryPoint, OwnCall):
     """A function in machine code: `kernel(a, b, c)` takes arrays in the order of `kernel.args`, and writes the outputs.
 
-    Several threads may call one kernel at once: each call has a workspace to itself.
+    Several threads may call one kernel at once: each call has its own workspace.
 
     Attributes:
-        origin: "predicted, not tuned" where `pegbox.build` had to predict the configuration of a task, else empty.
+        origin: "predicted, not tuned" if `pegbox.build` had to predict the configuration of a task, else empty.
     """
 
     origin = ""
@@ -115,11 +115,11 @@ class Kernel(EntryPoint, OwnCall):
             """Run once; return `out`.
 
             Args:
-                arrays: in the order of `args`; with `out` the inputs alone.
+                arrays: all arrays in the order of `args`; with `out` only the inputs.
                 out: the output, or a tuple of the outputs.
 
             Raises:
-                ArgumentError: the arrays are not what the kernel was built for, or are given by other names.
+                ArgumentError: the arrays are not what the kernel was built for, or are passed by name.
                 TargetError: this machine's processor lacks instructions of the kernel's target.
             """
 
@@ -140,16 +140,16 @@ class Kernel(EntryPoint, OwnCall):
         make_outputs: Callable[[], Any] | None = None,
         unless: ContextVar[Any] | None = None,
     ) -> Callable[..., Any]:
-        """Return a function that runs the kernel on its arrays, and hands other calls on.
+        """Return a function that runs the kernel on its arrays, and passes other calls on.
 
-        It is machine code, if the kernel was built for this Python; else it is `otherwise` itself.
+        The function is machine code if the kernel was built for this Python; otherwise it is `otherwise` itself.
 
         Args:
-            otherwise: takes the calls that machine code does not know: with other arguments than the kernel's, or such
-                as only Python can run.
-            make_outputs: makes the outputs for a call with inputs alone, which then returns them: an array, or a tuple
-                of several. Outputs are then taken by the name `out` only.
-            unless: a variable whose default is None; where it has another value, all calls go to `otherwise`.
+            otherwise: a function for calls that machine code does not handle: with other arguments than the kernel's,
+                or that only Python can run.
+            make_outputs: a function that makes the outputs for a call with only inputs, which then returns them: an
+                array, or a tuple of several. Outputs can then be passed only by the name `out`.
+            unless: a variable whose default is None; while it has another value, all calls go to `otherwise`.
         """
         check_callable("otherwise", otherwise, "a function that takes the other calls")
         if make_outputs is not None:
@@ -170,7 +170,7 @@ class Kernel(EntryPoint, OwnCall):
 
     @property
     def calls_python(self) -> bool:
-        """A flag of kernels that call Python functions, which may raise any error."""
+        """True if the kernel calls Python functions, which may raise any error."""
         if not self.compiled.externs:
             return False
         from pegbox.codegen.runtime.python_functions import are_called  # loads the loop IR
@@ -205,7 +205,7 @@ class Kernel(EntryPoint, OwnCall):
         """
         if self.calls_python:
             raise ArgumentError(
-                f"{self.name} cannot be pickled: it calls Python functions, which are in this process alone; build it "
+                f"{self.name} cannot be pickled: it calls Python functions, which exist only in this process; build it "
                 "in the other process, or use a C function (tir.c_source)"
             )
         if not self.compiled.object_code:
@@ -237,14 +237,14 @@ class KernelFamily(EntryPoint):
         """Return the kernel for arrays of these shapes.
 
         Raises:
-            ArgumentError: there is none.
+            ArgumentError: there is no such kernel.
         """
 
     def __call__(self, *arrays: Any) -> None:
         """Run once.
 
         Raises:
-            ArgumentError: the arrays are not what the kernels were built for, or there is none for their shapes.
+            ArgumentError: the arrays are not what the kernels were built for, or there is no kernel for their shapes.
         """
         shapes = tuple([getattr(array, "shape", None) for array in arrays])
         latest = self._latest
@@ -257,10 +257,10 @@ class KernelFamily(EntryPoint):
 
 
 def load(compiled: CompiledProgram, *, program: Program | None = None) -> Kernel:
-    """Bring object code into this process. `program` lets the kernel show its source.
+    """Load object code into this process. `program` lets the kernel show its source.
 
     Raises:
-        TargetError: the code needs an OpenMP runtime and there is none, or is for another architecture.
+        TargetError: the code needs an OpenMP runtime and there is none, or it is for another architecture.
         CompileError: the object code is damaged.
     """
     wanted = "what pegbox.codegen.compile_program gives"
@@ -268,7 +268,7 @@ def load(compiled: CompiledProgram, *, program: Program | None = None) -> Kernel
 
 
 def _unpickled(compiled: CompiledProgram, program: Program | None, origin: str, flags: tuple[str, ...]) -> Kernel:
-    """Load the kernel that another process has pickled.
+    """Load a kernel that another process has pickled.
 
     Raises:
         TargetError: the processor lacks instructions of its target, or see `load`.
@@ -282,7 +282,7 @@ def _unpickled(compiled: CompiledProgram, program: Program | None, origin: str, 
 
 
 def build(program: Program, *, timeout: float = COMPILE_SECONDS) -> Kernel:
-    """Compile, in at most `timeout` seconds, and load.
+    """Compile a program, in at most `timeout` seconds, and load it.
 
     Raises:
         TargetError, CompileError: see `compile_program` and `load`.

@@ -1,4 +1,4 @@
-"""Shared libraries that pegbox wrote: kernels by name, with signatures as text in their object code."""
+"""Shared libraries written by pegbox: kernels by name, whose signatures are text in their object code."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def with_signature(program: Program) -> Program:
 
 
 def signatures(code: elf.Buffer) -> Iterator[tuple[CompiledProgram, str]]:
-    """Read the kernels of a linked library, without their object code, and the family of each, in the order of places.
+    """Read a linked library's kernels, without their object code, and the family of each, in the order of their places.
 
     Raises:
         ArgumentError: the description of a kernel is damaged.
@@ -60,7 +60,7 @@ def signatures(code: elf.Buffer) -> Iterator[tuple[CompiledProgram, str]]:
 
 
 def _descriptions(code: elf.Buffer) -> Iterator[re.Match[bytes]]:
-    """Find the texts; constants, which may be most of a library, are not read."""
+    """Yield the signatures' texts; constants, which may be most of a library, are not read."""
     start = 0
     for begin, end in [*constants_ranges(code), (len(code), len(code))]:
         yield from _TEXT.finditer(code, start, begin)
@@ -68,7 +68,7 @@ def _descriptions(code: elf.Buffer) -> Iterator[re.Match[bytes]]:
 
 
 class LibraryCode:
-    """The addresses of a kernel's two functions in a library, which has none for Python."""
+    """The addresses of a kernel's two functions in a library, which has no function for Python."""
 
     python: PythonEntry | None = None
 
@@ -78,7 +78,7 @@ class LibraryCode:
 
 
 class LoadedFamily(KernelFamily):
-    """The kernels of a family that were in a library: none is added."""
+    """The kernels of a family that a library contains; no others are added."""
 
     def __init__(self, name: str, kernels: Sequence[Kernel]) -> None:
         super().__init__(name)
@@ -90,7 +90,7 @@ class LoadedFamily(KernelFamily):
             known = " or ".join(", ".join(map(str, shape)) for shape in self.kernels)
             raise ArgumentError(
                 f"{self.name}(): the library has no kernel for arrays of the shapes {', '.join(map(str, shapes))}; it "
-                f"has them for {known}: call the kernel with these shapes before it is written"
+                f"has them for {known}: call the kernel with these shapes before writing it"
             )
         return self.kernels[shapes]
 
@@ -106,19 +106,19 @@ class LoadedFamily(KernelFamily):
 
 
 def _read(file: Path) -> list[tuple[CompiledProgram, str]]:
-    if not file.stat().st_size:  # nothing can be mapped
+    if not file.stat().st_size:  # an empty file cannot be mapped
         return []
     with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as code:
         return list(signatures(code))
 
 
 def load_library(path: str | os.PathLike[str]) -> RuntimeModule:
-    """Load the kernels of a shared library that pegbox wrote. They have no source.
+    """Load the kernels of a shared library written by pegbox. They have no source.
 
     Raises:
-        ArgumentError: there is no such file, it cannot be loaded as a library, or it has no kernel of pegbox's.
+        ArgumentError: there is no such file, it cannot be loaded as a library, or it has no pegbox kernel.
     """
-    file = Path(os.path.abspath(check_path("path", path)))  # a name without a folder would be looked for elsewhere
+    file = Path(os.path.abspath(check_path("path", path)))  # a name without a folder would be searched for elsewhere
     called, again = f"load_library({os.fspath(path)!r})", "write it with pegbox again"
     if not file.is_file():
         raise ArgumentError(f"{called}: there is no such file; write it first")
@@ -127,7 +127,7 @@ def load_library(path: str | os.PathLike[str]) -> RuntimeModule:
     except ArgumentError as error:
         raise ArgumentError(f"{called}: {error}; {again}") from error
     if not found:
-        raise ArgumentError(f"{called}: no kernel of pegbox in it; {again}")
+        raise ArgumentError(f"{called}: the file has no pegbox kernel; {again}")
     try:
         library = ctypes.CDLL(str(file))
     except OSError as error:
@@ -138,7 +138,7 @@ def load_library(path: str | os.PathLike[str]) -> RuntimeModule:
         try:
             kernel = Kernel(signature, None, LibraryCode(library, signature.name))
         except AttributeError as error:
-            lacking = f"it says that it has a kernel {signature.name}, and has none"
+            lacking = f"it lists a kernel {signature.name} but does not contain it"
             raise ArgumentError(f"{called}: {lacking}: {error}; {again}") from error
         if family:
             families.setdefault(family, []).append(kernel)

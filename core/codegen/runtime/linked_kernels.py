@@ -31,5 +31,5 @@ class LinkedKernels:
         self._addresses[sequence.constants_symbol] = address_of_data(sequence.constants)
 
     def kernel(self, compiled: CompiledProgram, *, program: Program | None = None) -> Kernel:
-        """Link a program of the sequence with them."""
+        """Link a program of the sequence with the kernels and constants."""
         return Kernel(compiled, program, LoadedCode(compiled, imports=self._addresses, owner=self))

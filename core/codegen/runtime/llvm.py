@@ -1,10 +1,11 @@
-"""LLVM, on plain text: assembly in, object code or text out.
+"""LLVM as a function of text: assembly in, object code or text out.
 
-"all" is LLVM's -O3 without the vectorizer of straight code; "simplification" is its first half, before loops are
+"all" is LLVM's -O3 without the vectorizer of straight-line code; "simplification" is its first half, before loops are
 vectorized.
 
-LLVM ends its process if one of its assertions fails. Those of its loop vectorizer fail on some correct programs ("VPlan
-cost model and legacy cost model disagreed"), so programs for it are compiled in another process (`isolation.py`).
+LLVM ends its process if one of its assertions fails. The loop vectorizer's assertions fail on some correct programs
+("VPlan cost model and legacy cost model disagreed"), so programs that need it are compiled in another process
+(`isolation.py`).
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ Form: TypeAlias = Literal["object", "assembly", "ir"]
 Passes: TypeAlias = Literal["all", "simplification"]
 
 _VECTORIZING, _VECTORIZING_EACH = 5.0, 1e-3
-"""The seconds of a core that LLVM may spend on a program with its loop vectorizer, and those for each instruction. It
-takes a hundredth of that as a rule; there are programs that the vectorizer never finishes."""
+"""The seconds of a core that LLVM may spend on a program with its loop vectorizer, and those for each instruction.
+
+LLVM usually takes a hundredth of that, but its vectorizer never finishes some programs.
+"""
 
 
 class TargetMachine(NamedTuple):
-    """The processor that LLVM generates code for; an empty triple is that of this process."""
+    """The processor that LLVM generates code for; an empty triple means this process's."""
 
     triple: str
     cpu: str
@@ -37,7 +40,7 @@ class TargetMachine(NamedTuple):
 
 @cache
 def binding() -> Any:
-    """Load llvmlite.binding, with all of its targets switched on."""
+    """Load llvmlite.binding, with all of its targets enabled."""
     from llvmlite import binding  # a fifth of a second; only processes that compile or load pay for it
 
     binding.initialize_all_targets()
@@ -47,7 +50,7 @@ def binding() -> Any:
 
 @cache
 def target_machine(machine: TargetMachine) -> Any:
-    """Make LLVM's back end for position-independent code, which can be loaded as well as linked into a library.
+    """Make LLVM's back end for position-independent code, which can be loaded and also linked into a library.
 
     Raises:
         RuntimeError: LLVM has no back end for the triple.
@@ -62,8 +65,8 @@ def target_machine(machine: TargetMachine) -> Any:
 def parsed(text: str, machine: TargetMachine) -> Iterator[Any]:
     """Parse the text into an LLVM module.
 
-    It has an LLVM context of its own, since the global one keeps every constant and type for ever. Everything is closed
-    here and in this order: a garbage collection may free the context before the module, which crashes.
+    The module has its own LLVM context, since the global one keeps every constant and type forever. Everything is
+    closed here, in this order, because a garbage collection might free the context before the module, which crashes.
 
     Raises:
         RuntimeError: LLVM rejects the text.
@@ -78,7 +81,7 @@ def parsed(text: str, machine: TargetMachine) -> Iterator[Any]:
 
 
 def translate(text: str, machine: TargetMachine, form: Form, passes: Passes) -> bytes:
-    """Run these passes, and write the program in that form. Ends this process if LLVM fails an assertion.
+    """Run these passes, and write the program in this form. The process ends if LLVM fails an assertion.
 
     Raises:
         RuntimeError: LLVM rejects the text.
@@ -98,7 +101,7 @@ def _written(module: Any, machine: TargetMachine, form: Form) -> bytes:
 
 
 def translate_or_end(text: str, machine: TargetMachine, form: Form, passes: Passes) -> bytes:
-    """Translate as `translate` does, in a process that may end: SIGXCPU ends it where "all" takes several seconds.
+    """Translate as `translate` does, in a process that may end: SIGXCPU ends it if "all" takes too long.
 
     Raises:
         RuntimeError: LLVM rejects the text.
@@ -116,11 +119,11 @@ def translate_or_end(text: str, machine: TargetMachine, form: Form, passes: Pass
 
 
 class ProcessDied(RuntimeError):
-    """The end of LLVM's process by itself; the text is the last part of its output."""
+    """LLVM's process has ended by itself; the text is the last part of its output."""
 
 
 class OutOfTime(Exception):
-    """The end of LLVM's process after its time, in seconds."""
+    """LLVM's process was ended because it exceeded its time, in seconds."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -136,14 +139,14 @@ def answer(text: str, machine: tuple[str, str, str], form: Form, passes: Passes)
 
 
 def _optimize(module: Any, machine: TargetMachine, passes: Passes) -> None:
-    """Run -O3, or its simplification of each function after calls of math functions are inlined.
+    """Run -O3, or, after inlining calls of math functions, its simplification of each function.
 
-    A list of passes of our own is no substitute: kernels without loop unswitching, jump threading, or the promotion of
-    sums in memory, were up to twice as slow as with -O3.
+    A shorter list of passes cannot replace it: without loop unswitching, jump threading, or the promotion of sums in
+    memory, kernels were up to twice as slow as with -O3.
     """
     with ExitStack() as stack:
         options = stack.enter_context(binding().create_pipeline_tuning_options(3))
-        options.loop_vectorization = True  # of loops that the schedule left scalar
+        options.loop_vectorization = True  # for loops that the schedule left scalar
         options.slp_vectorization = False
         builder = stack.enter_context(binding().create_pass_builder(target_machine(machine), options))
         if passes == "all":
@@ -164,7 +167,7 @@ def _optimize(module: Any, machine: TargetMachine, passes: Passes) -> None:
 def _dispose(manager: Any) -> None:
     """Free a pass manager and its analyses, a seventh of a megabyte each.
 
-    `close` does not (llvmlite 0.50: of its two base classes the one that frees nothing comes first).
+    `close` does not free them (llvmlite 0.50: its first base class overrides the one that would).
     """
     from llvmlite.binding.newpassmanagers import NewPassManager
 

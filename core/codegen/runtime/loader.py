@@ -16,13 +16,14 @@ from pegbox.errors import CompileError, TargetError
 
 
 class LoadedCode:
-    """The addresses of a kernel's functions; the code stays while this object lives.
+    """The addresses of a kernel's functions; the code stays loaded as long as this object lives.
 
-    Code for any processor of the architecture is loaded: `CheckedCall` refuses to run instructions that this one lacks.
+    Code for any processor of the architecture is loaded; `CheckedCall` refuses to run instructions that this processor
+    lacks.
 
     Args:
         imports: the addresses of symbols that are neither C functions nor in the libraries of this process.
-        owner: what these addresses belong to.
+        owner: the object that keeps these addresses valid.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class LoadedCode:
         self._owner = owner
         imports = dict(imports or {})
         if compiled.num_threads > 1:
-            from pegbox.codegen.runtime import openmp  # what one thread runs does without
+            from pegbox.codegen.runtime import openmp  # not needed for one thread
 
             imports |= openmp.addresses()
         if compiled.externs:
@@ -52,7 +53,7 @@ class LoadedCode:
 
 
 def _python_entry(compiled: CompiledProgram, image: Image) -> PythonEntry | None:
-    """Find the function for Python, if there is one and this Python is such as it was made for."""
+    """Find the function for Python, if there is one and it was made for this Python."""
     symbol = symbol_of(compiled.name)
     if not image.has(symbol) or not is_known():
         return None
@@ -63,12 +64,12 @@ def _process_symbols(compiled: CompiledProgram, imports: Mapping[str, int]) -> d
     """Find the other functions that the code calls, in the libraries of this process.
 
     Raises:
-        CompileError: they lack some.
+        CompileError: the libraries lack some of them.
     """
     wanted = [name for name in elf.undefined(compiled.object_code) if name not in imports]
     if missing := [name for name in wanted if not has_function(process(), name)]:
         raise CompileError(
-            f"{compiled.name}: the object code cannot be loaded: it calls {', '.join(missing)}, which LLVM takes for a "
-            f"part of the runtime library of {compiled.target} and this process does not have"
+            f"{compiled.name}: the object code cannot be loaded: it calls {', '.join(missing)}, which LLVM expects in "
+            f"the runtime library of {compiled.target} and this process lacks"
         )
     return {name: address_of(process(), name) for name in wanted}

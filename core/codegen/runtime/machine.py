@@ -31,24 +31,25 @@ def target_machine(target: Target) -> Any:
 
 
 def warm_up() -> None:
-    """Load LLVM now (a fifth of a second), so that the first kernel does not wait for it."""
+    """Load LLVM now, which takes a fifth of a second, so that the first kernel does not wait for it."""
     llvm.binding()
 
 
 def compile_program(program: Program, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> CompiledProgram:
     """Compile a program to object code. A search compiles its candidates here, so it times the code that users get.
 
-    A program with scalar loops gets all of LLVM's optimizer, another one the first half of it (`docs/codegen.md`).
-    The vectorization of scalar loops can end LLVM's process, or take forever, so it runs in a process of its own. If it
-    does either, loops stay scalar, with a RuntimeWarning.
+    A program with scalar loops gets all of LLVM's optimizer, any other only the first half (`docs/codegen.md`). The
+    vectorization of scalar loops can end LLVM's process or take forever, so it runs in a separate process. In either
+    case, loops stay scalar, with a RuntimeWarning.
 
     Args:
-        apart: False in processes that may end, whose parent limits the time.
-        timeout: the seconds that LLVM may take in a process of its own.
+        apart: compile in a separate process; False in processes that may end, whose parent limits the time.
+        timeout: the seconds that LLVM may take in a separate process.
 
     Raises:
         ArgumentError: `apart` is neither true nor false.
-        CompileError: LLVM rejects the text (a defect of the emitter, or a text that was edited), or takes longer.
+        CompileError: LLVM rejects the text (a defect of the emitter, or an edited text), or takes longer than
+            `timeout`.
         TargetError: LLVM has no back end for the target.
     """
     check_program(program)
@@ -70,7 +71,7 @@ def optimized_ir(program: Program) -> str:
 
 
 def _translated(program: Program, form: llvm.Form, *, apart: bool = True, timeout: float = COMPILE_SECONDS) -> bytes:
-    """Run the passes that the program needs, or those that LLVM survives."""
+    """Run the passes that the program needs, or fewer if LLVM does not survive them."""
     target = check_program(program).target
     target_machine(target)
     arguments = program.ll, llvm.TargetMachine(target.triple, target.cpu, target.features), form
@@ -99,10 +100,11 @@ def _rejections(program: Program) -> Iterator[None]:
         where = f" (written out: the loops {', '.join(program.written_out)})" if program.written_out else ""
         raise CompileError(
             f"{program.name}: LLVM takes longer than {error.seconds:g} s for {program.instructions:,} instructions, up "
-            f"to {program.longest_block:,} of them in a row{where}; unroll fewer loops, lower auto_unroll_max_step, "
-            "compute long expressions in several stages, or allow more time: pegbox.build(..., timeout=SECONDS)"
+            f"to {program.longest_block:,} of them without a branch{where}; unroll fewer loops, lower "
+            "auto_unroll_max_step, compute long expressions in several stages, or allow more time: "
+            "pegbox.build(..., timeout=SECONDS)"
         ) from None
     except MeasureError as error:
-        raise CompileError(f"{program.name}: LLVM runs in a process of its own, and {error}") from error
+        raise CompileError(f"{program.name}: LLVM runs in a separate process, and {error}") from error
     except RuntimeError as error:
         raise CompileError(f"{program.name}: LLVM rejects the program: {str(error).strip()[:2000]}") from error

@@ -1,10 +1,10 @@
-"""Masked stores of one lane, which LLVM 22.1 compiles to stores of too many bytes: plain stores in their place.
+"""Plain stores that replace masked stores of one lane, which LLVM 22.1 compiles to stores of too many bytes.
 
-For AVX-512 it makes a scalar store of such a masked store, and where the vector was truncated it stores the element as
-it was before: bytes behind its place are overwritten (docs/llvm-defects.md). Such stores come from the last vectors of
-loops, also of those that LLVM vectorizes, so they are looked for when its passes are done.
+For AVX-512, LLVM turns such a masked store into a scalar store; if the vector was truncated, it stores the element
+before truncation, and so overwrites bytes after its place (docs/llvm-defects.md). Such stores come from the last
+vectors of loops, including loops that LLVM vectorizes, so they are replaced after its passes.
 
-The process that compiles imports this module (`llvm.py`), so it imports nothing else of pegbox.
+The compiling process imports this module (`llvm.py`), so the module imports nothing else of pegbox.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BRACKETS = str.maketrans("<([{>)]}", "(((())))")
 
 
 def without_single_lanes(module: Any) -> str | None:
-    """Write the module with a plain store for each masked store of one known lane; None where there is none."""
+    """Write the module with a plain store for each masked store of one known lane; None if there is no such store."""
     if not any(function.name.startswith(_MASKED) for function in module.functions):
         return None
     text, count = str(module), itertools.count()
@@ -30,7 +30,7 @@ def without_single_lanes(module: Any) -> str | None:
 
 
 def _of_one_lane(match: re.Match[str], name: str) -> str:
-    """Write the instructions in place of a masked store; one of several lanes, or of unknown ones, stays."""
+    """Write the instructions that replace a masked store; a store of several lanes, or of unknown ones, stays."""
     stored, place, *_, mask = _arguments(match[1])
     vector, pointer = _VECTOR.fullmatch(stored), _POINTER.fullmatch(place)
     live = [part.strip() for part in mask.partition("> <")[2].rstrip(">").split(",")]
@@ -45,7 +45,7 @@ def _of_one_lane(match: re.Match[str], name: str) -> str:
 
 
 def _arguments(text: str) -> list[str]:
-    """Split at the commas that no bracket is around."""
+    """Split at the commas outside brackets."""
     parts, depth, start = [], 0, 0
     for position, letter in enumerate(text.translate(_BRACKETS)):
         depth += (letter == "(") - (letter == ")")

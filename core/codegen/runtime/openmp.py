@@ -14,19 +14,21 @@ from pegbox.errors import TargetError
 
 SYMBOLS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 _SPINS = "1000"
-"""The looks that libgomp takes before a waiting thread sleeps, some tens of microseconds in all. Its own choice,
-300,000, keeps a core for ten milliseconds: where other programs run, until the scheduler takes it away, in each
-parallel loop. Without a look, threads sleep and wake between two calls that follow each other at once."""
+"""The number of times that a waiting thread of libgomp checks before it sleeps, some tens of microseconds in all.
+
+The default, 300,000, occupies a core for ten milliseconds in each parallel loop, or, if other programs run, until the
+scheduler takes the core away. With no checks, threads would sleep and wake between two calls in immediate succession.
+"""
 
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 
 
 @cache
 def addresses() -> dict[str, int]:
-    """Find the runtime's functions: addresses in this process, by name.
+    """Find the addresses of the runtime's functions in this process, by name.
 
-    Its threads wait for each other as the user's environment says, else passively after a short spin. A runtime that
-    another library has loaded before keeps its ways.
+    Its threads wait for each other as the user's environment says, or else sleep after a short spin. A runtime that
+    another library loaded earlier keeps its settings.
 
     Raises:
         TargetError: there is no usable runtime.
@@ -47,7 +49,7 @@ def addresses() -> dict[str, int]:
 
 
 def has_openmp() -> bool:
-    """Decide if there is a usable runtime; it is loaded."""
+    """Decide if there is a usable runtime, and load it."""
     try:
         return bool(addresses())
     except TargetError:
@@ -66,9 +68,9 @@ def candidates() -> Iterator[str]:
 
 @contextlib.contextmanager
 def _short_spins() -> Iterator[None]:
-    """Let a runtime that is loaded meanwhile spin shortly; it reads its environment once, while it is loaded.
+    """Make a runtime that is loaded in this context spin only briefly; it reads its environment once, while loading.
 
-    Nothing of it stays: other libraries and processes that are started later wait as they would without pegbox.
+    The environment is restored, so other libraries and later processes wait as they would without pegbox.
     """
     if any(name in os.environ for name in _WAITING):
         yield

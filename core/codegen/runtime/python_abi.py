@@ -1,8 +1,8 @@
 """CPython and NumPy as machine code sees them: the layouts that it relies on, and LLVM text that uses them.
 
-The code refers to nothing outside. It reads addresses from a table beside it, which the process that loads it fills
-(`interpreter.py`). So one object fits every version of Python, and a Python that lacks what the code needs leaves the
-table alone and never calls it.
+The code refers to no external symbols. It reads addresses from a table next to it, which the process that loads it
+fills (`interpreter.py`). So one object fits every version of Python; a Python that lacks something the code needs
+leaves the table empty and never calls the code.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ FUNCTIONS = {
     "PyEval_SaveThread": "ptr", "PyEval_RestoreThread": "void",
     "PyThreadState_Get": "ptr", "PyThreadState_GetID": "i64", "sched_getcpu": "i32", "clock_gettime": "i32",
 }  # fmt: skip
-"""The C functions that the code calls, with the LLVM types of their results; versions of CPython agree on them."""
+"""The C functions that the code calls, with the LLVM types of their results, which all versions of CPython share."""
 
 SLOTS = ("ndarray", "tuple", "None", "out", "workspace", "team", *FUNCTIONS)
-"""The entries of the table, addresses all of them; those of the arguments' dtypes follow.
+"""The entries of the table, all of them addresses; those of the arguments' dtypes follow.
 
-`out` is the string; `workspace` is null while a call uses it; `team` is `latest_team`.
+`out` is the string "out"; `workspace` is null while a call uses it; `team` is `latest_team`.
 """
 
 ITEMS = ("otherwise", "make_outputs", "unless")
@@ -33,17 +33,17 @@ TYPE, DATA, DIMENSIONS, SHAPE, DTYPE, FLAGS = 8, 16, 24, 32, 56, 64
 """The places of fields in an array's object (NumPy's PyArrayObject_fields), in bytes."""
 
 READABLE, WRITABLE = 0x101, 0x501
-"""The flags that inputs and outputs must have: C-contiguous and aligned, and writable."""
+"""The flags that inputs must have (C-contiguous and aligned) and those of outputs (writable, too)."""
 
 TEAM = ("thread", "size", "core", "until")
 """The fields of `latest_team`, of 64 bits each."""
 
 TAG = sha256(repr((SLOTS, ITEMS, TEAM, TYPE, DATA, DIMENSIONS, SHAPE, DTYPE, FLAGS)).encode()).hexdigest()[:8]
-"""The layouts that the code and those who load it must agree on, in the names of its symbols."""
+"""A digest of the layouts on which the code and its loader must agree, which is part of the symbols' names."""
 
 
 def symbol_of(name: str) -> str:
-    """Return the name of a kernel's function for Python; that of its table ends with `_table`."""
+    """Return the name of a kernel's function for Python; the table's name is the same followed by `_table`."""
     return f"{name}__cpython_{TAG}"
 
 
@@ -51,7 +51,7 @@ class FunctionBuilder:
     """The lines of an LLVM function, and names for its values.
 
     Args:
-        name: that of the kernel.
+        name: the kernel's name.
     """
 
     def __init__(self, name: str) -> None:
@@ -75,7 +75,7 @@ class FunctionBuilder:
         return self.value(f"load {kind}, ptr {place}")
 
     def slot(self, number: int) -> str:
-        """Add the load of an entry of the table."""
+        """Add a load of a table entry."""
         return self.load("ptr", f"@{self.symbol}_table", 8 * number)
 
     def item(self, name: str) -> str:
@@ -85,7 +85,7 @@ class FunctionBuilder:
         return self.slot(SLOTS.index(slot))
 
     def call(self, function: str, *arguments: str) -> str:
-        """Add the call of a function of CPython; return its value, if it has one."""
+        """Add a call of a CPython function; return its value, if it has one."""
         kind = FUNCTIONS[function]
         text = f"call {kind} {self.named(function)}({', '.join(arguments)})"
         if kind != "void":
@@ -97,7 +97,7 @@ class FunctionBuilder:
         return self.value(f"icmp eq {kind} {one}, {other}")
 
     def branch(self, conditions: Sequence[str], good: str, bad: str) -> None:
-        """End the block with a branch, and begin the block for the case that all conditions hold."""
+        """End the block with a branch, and begin the block in which all conditions hold."""
         both = "true"
         for other in conditions:
             both = self.value(f"and i1 {both}, {other}")

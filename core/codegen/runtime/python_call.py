@@ -1,6 +1,6 @@
-"""A kernel as a function of Python in machine code: checks and call without a step of the interpreter.
+"""A kernel as a Python function in machine code: checks and call run without the interpreter.
 
-`@NAME__cpython_TAG(self, arguments, names)` is a C function of CPython (METH_VARARGS | METH_KEYWORDS). It compares the
+`@NAME__cpython_TAG(self, arguments, names)` is a C function for CPython (METH_VARARGS | METH_KEYWORDS). It compares the
 fields of NumPy's arrays with what the kernel was compiled for, and jumps to the kernel. Any other call (another count,
 type, shape, dtype or layout, an overlap) goes on to a function in Python, which runs it or raises.
 """
@@ -19,7 +19,7 @@ from pegbox.loops.foreign import PREFIX
 
 
 def with_python_call(program: Program) -> Program:
-    """Add the function for Python; programs that call functions in Python are returned as they are."""
+    """Add the function for Python; programs that call Python functions are returned unchanged."""
     if any(symbol.startswith(PREFIX) for symbol in program.externs):
         return program
     parts = _table(program), inputs_fit(program), checked_run(program), _function(program)
@@ -32,7 +32,7 @@ def _table(program: Program) -> str:
 
 
 def _function(program: Program) -> str:
-    """Write the function: it finds the arrays among the arguments, or has the outputs made."""
+    """Write the function, which takes all arrays from the arguments, or has the outputs made."""
     body, args = FunctionBuilder(program.name), program.args
     inputs = sum(not spec.is_output for spec in args)
     total = body.call("PyTuple_Size", "ptr %arguments")
@@ -64,7 +64,7 @@ def _function(program: Program) -> str:
 
 
 def _unless(body: FunctionBuilder) -> None:
-    """Go on if there is no variable, or its value is None."""
+    """Branch to "known" if there is no variable or its value is None, else to "other"."""
     variable = body.item("unless")
     body.choice(body.equal("ptr", variable, body.named("None")), "known", "watched")
     body.label("watched")
@@ -77,7 +77,7 @@ def _unless(body: FunctionBuilder) -> None:
 
 
 def _named_output(body: FunctionBuilder, total: str, inputs: int) -> str:
-    """Take the value of `out`, with a reference, and go on with it if it is the only name and not None."""
+    """Take a reference to the value of `out` if that is the only name and not None; otherwise branch away."""
     body.label("named")
     size = body.call("PyDict_Size", "ptr %names")
     body.branch([body.value(f"icmp ne i64 {size}, 0")], "some", "positional")
@@ -93,7 +93,7 @@ def _named_output(body: FunctionBuilder, total: str, inputs: int) -> str:
 
 
 def _run_with(body: FunctionBuilder, args: Sequence[ArgSpec], out: str) -> None:
-    """Run the kernel on the inputs and these outputs, of which a reference is held, and return them."""
+    """Run the kernel on the inputs and these outputs, to which a reference is held, and return the outputs."""
     outputs = iter(_outputs(body, out, sum(spec.is_output for spec in args)))
     places = count()
     arrays = [next(outputs) if spec.is_output else _argument(body, next(places)) for spec in args]
@@ -105,7 +105,7 @@ def _run_with(body: FunctionBuilder, args: Sequence[ArgSpec], out: str) -> None:
 
 
 def _outputs(body: FunctionBuilder, out: str, number: int) -> list[str]:
-    """Take the outputs from what was given: a tuple, or an array where there is one output."""
+    """Unpack the given outputs: a tuple, or an array if there is one output."""
     is_tuple = body.equal("ptr", body.load("ptr", out, TYPE), body.named("tuple"))
     body.choice(is_tuple, "tuple", "array" if number == 1 else "unknown")
     body.label("tuple")

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 _made: dict[str, Any] = {}  # ctypes' functions must live as long as their addresses are used
-_calls: dict[int, list[BaseException]] = {}  # by thread: the errors so far of the call that it makes
+_calls: dict[int, list[BaseException]] = {}  # by thread: the errors so far in its current call
 
 
 def address(symbol: str) -> int | None:
-    """Find the address of a symbol's function; None where the symbol is not one of Python's.
+    """Find the address of a symbol's function; None if it is not a Python function.
 
     Raises:
-        CompileError: it is a function of another process.
+        CompileError: the function belongs to another process.
     """
     if not symbol.startswith(PREFIX):
         return None
@@ -41,9 +41,9 @@ def address(symbol: str) -> int | None:
 def _called(known: PythonFunction) -> Callable[..., int]:
     def called(*pointers: int) -> int:
         raised = _calls.get(get_ident())
-        if raised is None:  # a thread that a kernel started: the latest call is its
+        if raised is None:  # a thread that a kernel started: the latest call started it
             raised = next(reversed(list(_calls.values())), [])
-        if raised:  # a function before this one has not made its results
+        if raised:  # an earlier function failed, so its results are missing
             return 0
         try:
             known.function(*(_array(at, *kind) for at, kind in zip(pointers, known.operands, strict=True)))
@@ -55,7 +55,7 @@ def _called(known: PythonFunction) -> Callable[..., int]:
 
 
 def _array(at: int, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
-    import numpy as np  # processes that compile do without
+    import numpy as np  # not needed by processes that compile
 
     kind = dtypes.numpy_dtype(dtype)
     size = prod(shape) * kind.itemsize
@@ -63,12 +63,12 @@ def _array(at: int, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
 
 
 def are_called(symbols: Iterable[str]) -> bool:
-    """Decide if a kernel that calls these functions calls any of Python's."""
+    """Decide if any of these functions is a Python function."""
     return any(symbol.startswith(PREFIX) for symbol in symbols)
 
 
 def with_errors(function: Callable[..., Any], symbols: Iterable[str]) -> Callable[..., Any]:
-    """Wrap a kernel's function to raise the errors of the Python functions that it calls, if it calls any."""
+    """Wrap a kernel's function so that it raises errors of the Python functions that it calls, if it calls any."""
     if not are_called(symbols):
         return function
 

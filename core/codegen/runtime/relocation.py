@@ -1,9 +1,9 @@
-"""Relocations: how each processor's instructions and words hold addresses.
+"""Relocations: the encodings of addresses in each processor's instructions and words.
 
 Sources: "System V ABI, AMD64 Architecture Processor Supplement", "ELF for the Arm 64-bit Architecture (AArch64)",
-"RISC-V ELF psABI". The kinds are those that LLVM writes for position-independent code without exceptions. The
-letters are those of these texts: S is the symbol's address, A the addend, P the place that is changed, G the address of
-a word that holds S, L that of a jump to S.
+"RISC-V ELF psABI". The kinds are those that LLVM writes for position-independent code without exceptions. The letters
+are taken from these texts: S is the symbol's address, A the addend, P the place that is changed, G the address of a
+word that holds S, L the address of a jump to S.
 """
 
 import struct
@@ -13,18 +13,20 @@ from typing import NamedTuple
 from pegbox.codegen.runtime import elf
 
 Write = Callable[[bytearray, int, int], None]
-"""A function that puts a value into the instruction or word at a place of an image."""
+"""A function that writes a value into the instruction or word at a place of an image."""
 
 
 def _put(image: bytearray, at: int, mask: int, bits: int) -> None:
-    """Replace the masked bits of 32."""
+    """Replace the masked bits of a 32-bit word."""
     (word,) = struct.unpack_from("<I", image, at)
     struct.pack_into("<I", image, at, word & ~mask | bits & mask)
 
 
 class RelocationKind(NamedTuple):
-    """A kind of relocation: the symbol's address is `via` S itself, a word (G) or a jump (L); the value is relative to
-    P (`relative`), to P's page (`paged`), or absolute; `write` puts it there."""
+    """A kind of relocation: the symbol is reached `via` its address (S), a word (G) or a jump (L).
+
+    The value is relative to P (`relative`), to P's page (`paged`), or absolute; `write` stores it.
+    """
 
     write: Write
     via: str = "S"
@@ -32,28 +34,28 @@ class RelocationKind(NamedTuple):
     paged: bool = False
 
     def value(self, address: int, addend: int, place: int) -> int:
-        """Compute the value to write; `address` is that of S, G or L."""
+        """Compute the value to write; `address` is S, G or L."""
         if self.paged:
             return (address + addend & -0x1000) - (place & -0x1000)
         return address + addend - (place if self.relative else 0)
 
 
 class Architecture(NamedTuple):
-    """A processor's rules by number, and its jump: `stub` bytes that end with the 8 of the address."""
+    """A processor's rules by number, and its jump: `stub` is the bytes, of which the last 8 are the address."""
 
     rules: Mapping[int, RelocationKind]
     stub: bytes
     pcrel_low: frozenset[int] = frozenset()
-    """Relocations whose symbol is the place of another one, the value of which they need (RISC-V)."""
+    """The relocations whose symbol names the place of another relocation, whose value they need (RISC-V)."""
 
     hints: frozenset[int] = frozenset()
-    """Relocations that permit shorter instructions, which are not written here."""
+    """The relocations that permit shorter instructions, which are not used here."""
 
 
 def _check(value: int, bits: int, step: int = 1) -> int:
-    """Return a value that a signed field of so many bits can hold, else raise `ValueError`."""
+    """Return the value if a signed field of `bits` bits can hold it, else raise `ValueError`."""
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
-        raise ValueError(f"something lies {value:#x} bytes away, too far for an instruction of {bits} bits")
+        raise ValueError(f"a symbol lies {value:#x} bytes away, too far for a field of {bits} bits")
     if value % step:
         raise ValueError(f"an address is not a multiple of {step}")
     return value
@@ -68,7 +70,7 @@ def _word32(image: bytearray, at: int, value: int) -> None:
 
 
 def _added(word: str, sign: int) -> Write:
-    """Add to a word, or subtract from it, without its overflow."""
+    """Make a function that adds to a word, or subtracts from it, modulo the word's size."""
 
     def write(image: bytearray, at: int, value: int) -> None:
         (old,) = struct.unpack_from(word, image, at)
@@ -93,12 +95,12 @@ X86_64 = Architecture(
 
 
 def _branch(bits: int, shift: int) -> Write:
-    """Write a jump of AArch64 to a place that is a multiple of 4 bytes away."""
+    """Make a function that writes an AArch64 jump to a place that is a multiple of 4 bytes away."""
     return lambda image, at, value: _put(image, at, (1 << bits) - 1 << shift, _check(value, bits + 2, 4) // 4 << shift)
 
 
 def _adr(image: bytearray, at: int, pages: int) -> None:
-    """Write the immediate of ADR and ADRP, whose two lowest bits are separate from the others."""
+    """Write the immediate of ADR and ADRP, whose two lowest bits are stored apart from the others."""
     _put(image, at, 0x60FFFFE0, (pages & 3) << 29 | (_check(pages, 21) >> 2 & 0x7FFFF) << 5)
 
 
@@ -107,7 +109,7 @@ def _adrp(image: bytearray, at: int, value: int) -> None:
 
 
 def _low12(scale: int) -> Write:
-    """Write the lowest 12 bits of an address, for an access of `scale` bytes."""
+    """Make a function that writes the lowest 12 bits of an address, for an access of `scale` bytes."""
 
     def write(image: bytearray, at: int, value: int) -> None:
         low = value & 0xFFF
@@ -145,7 +147,7 @@ AARCH64 = Architecture(
 
 
 def _upper20(image: bytearray, at: int, value: int) -> None:
-    """Write AUIPC's part: the lowest 12 bits, which another instruction adds, have a sign."""
+    """Write AUIPC's part of a value: another instruction adds the lowest 12 bits, which are signed."""
     _put(image, at, 0xFFFFF000, _check(value + 0x800, 32) & 0xFFFFF000)
 
 
@@ -198,4 +200,4 @@ RISCV64 = Architecture(
 )
 
 ARCHITECTURES: Mapping[int, Architecture] = {elf.X86_64: X86_64, elf.AARCH64: AARCH64, elf.RISCV64: RISCV64}
-"""The architectures by their numbers in ELF files."""
+"""The architectures, by their numbers in ELF files."""

@@ -19,23 +19,24 @@ from pegbox.loops.nodes import Alloc, For, ForKind, Function, Stmt, Store, seq
 
 _ROUNDS = 20_000
 _WORD = 8
-"""The bytes of the elements that memory is read by."""
+"""The bytes of each element that is read."""
 
 _UNROLLED = 8
-"""The vectors that are read in a row: enough loads are under way, from any level of the caches."""
+"""The vectors read in a row: enough to keep loads in flight from any cache level."""
 
 LEAST_BYTES = 2 * _UNROLLED * 64
-"""The least memory that is read or copied: a row of the widest vectors, and another to copy it to."""
+"""The fewest bytes that are read or copied: a row of the widest vectors, and another to copy it to."""
 
 
 def multiply_add_kernel(dtype: str, target: Target) -> tuple[Kernel, float]:
-    """Build a kernel of multiply-adds on an array of one vector; return its floating-point operations per call, too.
+    """Build a kernel of multiply-adds on an array of one vector; also return its floating-point operations per call.
 
-    It updates independent accumulators, as wide as the target's vectors, without loads and stores. There are enough of
-    them to hide the latency, and few enough to stay in registers with their operand. They are fused where that exists.
+    The kernel updates independent accumulators, as wide as the target's vectors, without loads and stores. There are
+    enough accumulators to hide the latency, and few enough to stay in registers with their operand. Multiply-adds are
+    fused if the target can.
 
     Raises:
-        ArgumentError: the type is neither float32 nor float64.
+        ArgumentError: the dtype is neither float32 nor float64.
     """
     if dtype not in ("float32", "float64"):
         raise ArgumentError(f"dtype={dtype!r}: the multiply-add peak is measured for float32 and float64")
@@ -58,7 +59,7 @@ def multiply_add_kernel(dtype: str, target: Target) -> tuple[Kernel, float]:
 
 
 def read_kernel(nbytes: int, target: Target) -> Kernel:
-    """Build a kernel that adds up an array of `nbytes` of int64, and writes a vector; these are its arguments.
+    """Build a kernel that adds up an int64 array of `nbytes` bytes and writes a vector; both are its arguments.
 
     `nbytes` is a multiple of `LEAST_BYTES`.
     """
@@ -75,14 +76,14 @@ def read_kernel(nbytes: int, target: Target) -> Kernel:
 
 
 def copy_kernel(nbytes: int, target: Target) -> Kernel:
-    """Build a kernel that copies one int64 array to another; together they have `nbytes`, as in `read_kernel`."""
+    """Build a kernel that copies one int64 array to another; together they have `nbytes` bytes, as in `read_kernel`."""
     x, y = (Buffer(name, (nbytes // 2 // _WORD,), "int64") for name in "xy")
     body = _rows(x, lanes_of(target, "int64"), lambda at, a, lane: Store(y, (at,), Load(x, (at,))))
     return _kernel("copy", [x, y], body, target)
 
 
 def _rows(x: Buffer, lanes: int, body: Callable[[Expr, Var, Var], Stmt]) -> Stmt:
-    """Run over an array in rows of `_UNROLLED` vectors; `body` takes an element's place, its vector and its lane."""
+    """Loop over an array in rows of `_UNROLLED` vectors; `body` takes an element's place, vector and lane."""
     row = _UNROLLED * lanes
     return _loop(
         x.size // row,

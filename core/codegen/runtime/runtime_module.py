@@ -18,16 +18,16 @@ from pegbox.loops.module import ENTRY, IRModule
 
 
 class RuntimeModule:
-    """A set of kernels by name: `mod["mm_relu"]`. A module of a single function can be called itself."""
+    """A set of kernels by name: `mod["mm_relu"]`. A module with a single function can itself be called."""
 
     def __init__(self, kernels: Mapping[str, Kernel | KernelFamily]) -> None:
         self.kernels = dict(kernels)
 
     def __getitem__(self, name: str) -> Kernel | KernelFamily:
-        """Return the kernel of that name; a single one answers to "main" too.
+        """Return the kernel of that name; a single kernel is also found as "main".
 
         Raises:
-            ArgumentError: there is none.
+            ArgumentError: there is no such kernel.
         """
         check_text("name of a function", name)
         if name == ENTRY and len(self.kernels) == 1:
@@ -47,7 +47,7 @@ class RuntimeModule:
         """The name of the only function, or "main".
 
         Raises:
-            ArgumentError: there are several, none of them "main".
+            ArgumentError: there are several functions, none of them "main".
         """
         if len(self.kernels) == 1:
             return next(iter(self.kernels))
@@ -59,12 +59,12 @@ class RuntimeModule:
         """Run the only function, or "main"; see `Kernel.__call__`.
 
         Raises:
-            ArgumentError: there are several, or the arrays are not what it was built for.
+            ArgumentError: there are several functions, or the arrays are not what it was built for.
         """
         return self[self.entry_name](*arrays, **named)
 
     def time_evaluator(self, name: str | None = None, dev: object = None, **options: Any) -> TimeEvaluator:
-        """See `Kernel.time_evaluator`; `name` is that of a function, by default the only one."""
+        """Return a timer, as `Kernel.time_evaluator` does, of the function `name`, by default the only one."""
         return self[self.entry_name if name is None else name].time_evaluator(dev=dev, **options)
 
     @property
@@ -72,7 +72,7 @@ class RuntimeModule:
         """The programs of all kernels.
 
         Raises:
-            ArgumentError: there is none yet, or they were loaded from object code alone.
+            ArgumentError: there is no kernel yet, or the kernels were loaded from object code alone.
         """
         return [program for kernel in self.kernels.values() for program in kernel.programs]
 
@@ -84,7 +84,7 @@ def build_module(mod: IRModule, target: Target, *, timeout: float = COMPILE_SECO
     """Compile every function of a lowered module, each in at most `timeout` seconds.
 
     Raises:
-        CompileError: a function cannot be compiled, or two would have one name in C.
+        CompileError: a function cannot be compiled, or two functions would have the same name in C.
     """
     check_instance("mod", mod, IRModule, "what pegbox.lower makes of a module", error=CompileError)
     names: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Kernels for arrays of variable sizes: one compiled kernel for each set of sizes that they are called with."""
+"""Kernels for arrays of variable sizes: one compiled kernel for each set of sizes used in calls."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pegbox.origin import users_level
 from pegbox.shown import value_text
 
 MAX_KERNELS = 64
-"""The kernels of one `SizedKernel` that stay in memory: each takes a tenth of a megabyte or so, with its tables."""
+"""The most kernels of one `SizedKernel` that stay in memory, each about a tenth of a megabyte with its tables."""
 
 
 class SizedKernel(KernelFamily):
-    """A kernel that finds its sizes in the shapes of the arrays of a call, and compiles for new ones.
+    """A kernel that takes its sizes from the arrays of a call, and compiles for new sizes.
 
-    The 64 kernels that were used last are kept (`MAX_KERNELS`); sizes that were used before them are compiled again.
-    `kernel.at(n=128)` gives the `Kernel` of some sizes, which lives as long as its caller has it. `kernel.sizes` lists
-    all sizes that were compiled. Several threads may call at once.
+    The 64 kernels used last are kept (`MAX_KERNELS`); older sizes are compiled again when needed. `kernel.at(n=128)`
+    returns the `Kernel` for some sizes, which lives as long as its caller keeps it. `kernel.sizes` lists all sizes that
+    were compiled. Several threads may call it at once.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class SizedKernel(KernelFamily):
         *,
         timeout: float = COMPILE_SECONDS,
     ) -> None:
-        """Take a function that makes the program for some sizes, under a name; `timeout` is that of `compile_program`.
+        """Store a function that makes the program for some sizes, under a name; `timeout` is as for `compile_program`.
 
         Raises:
             ArgumentError: no argument's shape has a variable.
@@ -50,18 +50,18 @@ class SizedKernel(KernelFamily):
         check_bound(args, variables)
         self._args, self._variables, self._emit_at = tuple(args), tuple(variables), emit_at
         self._timeout = timeout
-        self._sizes: dict[tuple[int, ...], None] = {}  # in the order in which they were compiled first
+        self._sizes: dict[tuple[int, ...], None] = {}  # in the order of their first compilation
         self._kernels: OrderedDict[tuple[int, ...], Kernel] = OrderedDict()  # in the order of their last use
         self._lock = Lock()
 
     @property
     def sizes(self) -> list[dict[str, int]]:
-        """The sizes that it was compiled for, by the names of the variables."""
+        """All sizes for which the kernel was compiled, by the names of the variables."""
         names = [var.name for var in self._variables]
-        return [dict(zip(names, key, strict=True)) for key in list(self._sizes)]  # other threads may add some
+        return [dict(zip(names, key, strict=True)) for key in list(self._sizes)]  # other threads may add sizes
 
     def at(self, **sizes: int) -> Kernel:
-        """Return the kernel for some sizes, which are given by the names of the variables.
+        """Return the kernel for some sizes, given by the names of the variables.
 
         Raises:
             ArgumentError: a size is missing or not a positive integer, or there is no such variable.
@@ -71,10 +71,10 @@ class SizedKernel(KernelFamily):
 
     @property
     def programs(self) -> list[Program]:
-        """A program for each set of sizes that it was compiled for, named after them: "scale_n128_m64".
+        """The program for each set of sizes that was compiled, named after the sizes: "scale_n128_m64".
 
         Raises:
-            ArgumentError: it was not called yet.
+            ArgumentError: the kernel was not called yet.
         """
         if not self._sizes:
             raise ArgumentError(
@@ -89,9 +89,9 @@ class SizedKernel(KernelFamily):
         return found
 
     def source(self, form: str = "ll") -> str:
-        """Return the program of the sizes that were used last, as text; a warning names them.
+        """Return the program for the sizes used last, as text; a warning names them.
 
-        Before the first call it is the program for some small sizes.
+        Before the first call, it is the program for some small sizes.
         """
         with self._lock:
             last = next(reversed(self._kernels), None)
@@ -99,7 +99,7 @@ class SizedKernel(KernelFamily):
         sizes = dict(zip(self._variables, key, strict=True))
         shown = ", ".join(f"{var.name}={size}" for var, size in sizes.items())
         warnings.warn(
-            f"the source of {self.name} is that of the sizes {shown}; see also .at({shown})", stacklevel=users_level()
+            f"the source of {self.name} is for the sizes {shown}; see also .at({shown})", stacklevel=users_level()
         )
         return (self._kernels.get(key) or self._build(sizes)).source(form)
 
@@ -107,7 +107,7 @@ class SizedKernel(KernelFamily):
         return f"SizedKernel({self.name}({', '.join(map(shown_tensor, self._args))}), compiled for {self.sizes})"
 
     def of(self, arrays: Sequence[Any]) -> Kernel:
-        """Return the kernel for arrays of these shapes, compiled where they are new.
+        """Return the kernel for arrays of these shapes; compile it if the sizes are new.
 
         Raises:
             ArgumentError: the arrays are not what it was built for, or their shapes contradict each other.
@@ -131,7 +131,7 @@ class SizedKernel(KernelFamily):
             if kernel := self._kernels.get(key):
                 self._kernels.move_to_end(key)
                 return kernel
-        kernel = self._build(sizes)  # without the lock: others' sizes need not wait
+        kernel = self._build(sizes)  # without the lock, so that calls with other sizes need not wait
         with self._lock:
             self._sizes[key] = None
             kernel = self._kernels.setdefault(key, kernel)

@@ -1,8 +1,8 @@
-"""Teams: the threads of parallel kernels, each on a core of its own if a team takes all cores.
+"""Teams: the threads of parallel kernels, each on its own core if a team takes all cores.
 
-Threads of a kernel sleep while they wait. Two that the system has put on one core take turns there. As they are never
-both ready to run, the system sees nothing to balance, and wakes each thread where it slept (a virtual machine's idle
-cores look taken to Linux). So a kernel may run on one core for seconds while others idle.
+A kernel's threads sleep while they wait. Two threads that the system has put on one core take turns there. As they are
+never both ready to run, the system sees nothing to balance, and wakes each thread where it slept (to Linux, a virtual
+machine's idle cores look busy). So a kernel may run on one core for seconds while other cores idle.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")
-"""Variables by which a user places threads, or leaves them to the system with OMP_PROC_BIND=false."""
+"""The environment variables with which users place threads, or leave them to the system (OMP_PROC_BIND=false)."""
 
 _LOOK_SECONDS = 0.01
-"""The time between two looks at the caller's affinity mask, each of which takes a microsecond."""
+"""The seconds between two checks of the caller's affinity mask, each of which takes a microsecond."""
 
 
 class _Team:
-    """The threads that run a caller's parallel loops, each with a core of its own if the team takes all cores.
+    """The threads that run a caller's parallel loops, each with its own core if the team takes all cores.
 
     The threads of a smaller team are left to the system, on the cores of the caller's mask: they may have to share
-    cores with other programs, and have others to move to.
+    cores with other programs, but have other cores to move to.
 
     Args:
-        size: the number of threads, the caller included.
-        moved: the threads may have another mask than the caller's, which then becomes theirs.
+        size: the number of threads, including the caller.
+        moved: the threads' masks may differ from the caller's and are set to it.
     """
 
     def __init__(self, size: int, *, moved: bool = False) -> None:
@@ -58,7 +58,7 @@ class _Team:
             self._place([self.cores] * (size - 1))
 
     def has_moved(self) -> bool:
-        """Check, once in a while, if the caller's mask has changed since the team was made."""
+        """Decide, checking only now and then, if the caller's mask has changed since the team was made."""
         now, here = time.monotonic(), _current_core()
         if now - self._looked < _LOOK_SECONDS and here == self._seen_on:
             return False
@@ -66,7 +66,7 @@ class _Team:
         return affinity_mask() != self.cores
 
     def follow(self) -> int:
-        """Give the thread on the caller's core the one that the caller came from; return the caller's core."""
+        """Move the thread on the caller's new core to the caller's previous core; return the caller's core."""
         here = _current_core()
         if (thread := self._threads.pop(here, None)) is not None:
             self._threads[self._home] = thread
@@ -75,24 +75,24 @@ class _Team:
         return here
 
     def publish(self, core: int) -> None:
-        """Let machine code run the team without a look, as long as its caller stays on that core."""
+        """Let machine code run the team without a check, as long as the caller stays on that core."""
         latest.clear()  # other threads read between these lines
         latest.size, latest.core, latest.until = self.size, core, int((self._looked + _LOOK_SECONDS) * 1e9)
         latest.thread = _thread_id()
 
     def hold(self) -> AbstractContextManager[None]:
-        """Keep the caller on its core for the body: a thread that wakes it may draw it to its own."""
+        """Keep the caller on its core in the body, since a thread that wakes the caller may draw it to another core."""
         here = self.follow()
         return confined([here]) if self._threads else contextlib.nullcontext()
 
     def release(self) -> None:
-        """Leave the threads to the system: the next team may get them."""
+        """Leave the threads to the system; the next team may get them."""
         for thread in self._threads.values():
             pin(affinity_mask(), thread=thread)
         self._threads.clear()
 
     def _place(self, cores: Sequence[Sequence[int]]) -> list[int]:
-        """Confine the other threads to these cores, one entry for each, and return the threads in this order."""
+        """Confine each of the other threads to its entry in `cores`; return the threads in this order."""
         number = ctypes.CFUNCTYPE(ctypes.c_int)(openmp.addresses()["omp_get_thread_num"])
         threads = [0] * len(cores)
 
@@ -109,13 +109,13 @@ class _Team:
 
 class _Local(threading.local):
     team: _Team | None = None
-    """The calling thread's latest team. The runtime keeps one for each thread, and makes it anew for another size."""
+    """The calling thread's latest team. The runtime keeps one per thread, and makes a new one for another size."""
 
     moved = False
-    """A note that the calling thread's mask has changed since the runtime's threads took it over."""
+    """True if the calling thread's mask has changed since the runtime's threads inherited it."""
 
     stand_in: ThreadPoolExecutor | None = None
-    """A thread for the teams of a forked one, in which the runtime would wait for threads that only the parent has."""
+    """A thread that runs teams for a forked one, where the runtime would wait for threads that only the parent has."""
 
 
 _local = _Local()
@@ -135,9 +135,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def on_cores(function: Callable[..., Any], threads: int, *, hold: bool = False) -> Callable[..., Any]:
-    """Wrap a function that runs teams of so many threads, to keep them on their cores; `hold` holds its caller, too.
+    """Wrap a function that runs teams of `threads` threads, to keep them on their cores; `hold` also holds the caller.
 
-    Holding takes microseconds, and is for timings only: between two calls a team follows its caller for less.
+    Holding takes microseconds, and is only for timings: following the caller between calls costs a team less.
     """
     if not hasattr(_libc, "sched_getcpu"):
         return function
@@ -168,7 +168,7 @@ def _team(threads: int) -> _Team:
 
 
 def _thread_id() -> int:
-    """Return CPython's number of the thread, which no later thread gets."""
+    """Return CPython's number for the thread, which is never reused."""
     if sys.implementation.name != "cpython":
         return -1
     state, number = _thread_functions()

@@ -1,6 +1,6 @@
 """`kernel.time_evaluator(number=10)(a, b, c).mean`: timing a kernel on given arrays.
 
-For candidates of a search see `pegbox.measure`, which runs them in processes of their own.
+For candidates of a search see `pegbox.measure`, which runs them in separate processes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 from pegbox.checks import check_float, check_int
 
 MOST_CALLS = 1_000_000_000
-"""The most calls of a kernel that are timed together."""
+"""The largest number of calls of a kernel that are timed together."""
 
 
 @dataclass(frozen=True)
 class TimeResult:
-    """The seconds of one call, on average over each repeat."""
+    """The seconds of one call, averaged over each repeat."""
 
     results: tuple[float, ...]
 
@@ -66,7 +66,7 @@ class TimeEvaluator:
         check_float("time_evaluator: min_repeat_ms", self.min_repeat_ms)
 
     def __call__(self, *arrays: Any) -> TimeResult:
-        """Time the kernel, after one call that is not counted.
+        """Time the kernel, after one untimed call.
 
         Raises:
             ArgumentError: the arrays are not what the kernel was built for.
@@ -77,7 +77,7 @@ class TimeEvaluator:
         while len(times) < self.repeat:
             elapsed = self.time_ns(arrays, number)
             if elapsed < self.min_repeat_ms * 1e6 and number < MOST_CALLS:
-                # Too short to be exact: more calls, from the first repeat on.
+                # The repeat is too short to be exact: start again with more calls.
                 wanted = math.ceil(number * self.min_repeat_ms * 1e6 * 1.1 / max(elapsed, 1))
                 number = min(max(wanted, number + 1), number * 1000, MOST_CALLS)
                 times.clear()

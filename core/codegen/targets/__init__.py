@@ -1,1 +1,1 @@
-"""Targets: processors, their features, and the compiler of the system."""
+"""Targets: processors, their features, and the system's compiler."""

@@ -18,7 +18,7 @@ def c_compiler(target: Target | None = None) -> list[str]:
     """Return the command of the C compiler ($CC, cc, gcc, clang), or of one for the target's architecture.
 
     Raises:
-        CompileError: there is none.
+        CompileError: there is no compiler.
     """
     return _found(
         ("cc", "gcc", "clang"),
@@ -32,7 +32,7 @@ def linker(target: Target | None = None) -> list[str]:
     """Return the command that links ($CC, cc, gcc, clang, ld), or one for the target's architecture.
 
     Raises:
-        CompileError: there is none.
+        CompileError: there is no linker.
     """
     return _found(
         ("cc", "gcc", "clang", "ld"),
@@ -44,8 +44,8 @@ def linker(target: Target | None = None) -> list[str]:
 def find(*names: str, target: Target | None = None) -> list[str] | None:
     """Find $CC, else the first of the programs that exists.
 
-    For a target of another architecture than this machine's, $CC counts if it compiles for that by its own words
-    (-dumpmachine) or has none; otherwise the command is that of `cross_gcc`.
+    If the target's architecture is not this machine's, $CC counts if it reports that architecture (-dumpmachine) or
+    reports nothing; otherwise the command is that of `cross_gcc`.
     """
     named = os.environ.get("CC", "").split()
     there = bool(named) and shutil.which(named[0]) is not None
@@ -61,18 +61,18 @@ def find(*names: str, target: Target | None = None) -> list[str] | None:
 
 
 def cross_gcc(target: Target) -> str | None:
-    """Find GCC for the target: <triple>-gcc or NAME-linux-gnu-gcc with the architecture's name."""
+    """Find a GCC for the target: <triple>-gcc, or NAME-linux-gnu-gcc with the architecture's name."""
     names = [f"{prefix}-gcc" for prefix in (target.triple, f"{target.architecture}-linux-gnu") if prefix]
     return next((path for name in names if (path := shutil.which(name))), None)
 
 
 def cross_package(target: Target) -> str:
-    """Name the package of Debian and Ubuntu that has `cross_gcc`."""
+    """Name the package of Debian and Ubuntu that contains `cross_gcc`."""
     return f"gcc-{target.architecture.replace('_', '-')}-linux-gnu"
 
 
 def _found(names: tuple[str, ...], target: Target | None, message: str) -> list[str]:
-    """Find a program, or raise an error with the message, which leaves out the missing program and how to get it."""
+    """Find a program, or raise an error; the missing program and its remedy are inserted into the message."""
     if found := find(*names, target=target):
         return found
     if target is None or target.architecture == host.architecture():

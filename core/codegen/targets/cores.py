@@ -14,10 +14,10 @@ MOUNTS = "/proc/self/mountinfo"
 
 
 def usable_cores() -> tuple[int, ...]:
-    """List the cores to use, ascending: those of the affinity mask, but no more than the CPU quota pays for.
+    """List the cores to use, ascending: those of the affinity mask, but no more than the CPU quota covers.
 
-    A container with a quota of 2.5 processors may run on all cores of its host. Threads on more than two of them use
-    the quota up before its period ends, and then all of them wait for the next one, which timings would show.
+    A container with a quota of 2.5 processors may run on all cores of its host. Threads on more than two of them use up
+    the quota before its period ends, and then all of them wait for the next period, which would distort timings.
     """
     mask = affinity_mask()
     quota = cpu_quota()
@@ -27,13 +27,13 @@ def usable_cores() -> tuple[int, ...]:
 
 
 def apart_first(cores: Sequence[int]) -> tuple[int, ...]:
-    """Order the cores so that hyperthreads of one physical core come together only when all others are taken."""
+    """Order the cores so that hyperthreads share a physical core only when all physical cores are taken."""
     ranks = {core: sum(other < core for other in siblings(core).intersection(cores)) for core in cores}
     return tuple(sorted(cores, key=lambda core: (ranks[core], core)))
 
 
 def siblings(core: int) -> frozenset[int]:
-    """Find the hyperthreads of the same physical core, from Linux's topology files; empty if they cannot be read."""
+    """Find the hyperthreads of the same physical core in Linux's topology files; empty if these cannot be read."""
     try:
         with open(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list") as file:
             text = file.read().strip()
@@ -48,10 +48,10 @@ def siblings(core: int) -> frozenset[int]:
 
 @cache
 def cpu_quota() -> float:
-    """Read the CPU quota of this process's control group, in processors: 1.5 for example, infinite without a quota.
+    """Read the CPU quota of this process's control group, in processors: for example 1.5, or infinity without a quota.
 
-    Both versions of Linux's control groups are read, once for each process: a group's own quota and those of the groups
-    around it, of which the least counts. Docker's `--cpus` and Kubernetes's CPU limits are such quotas.
+    Both versions of Linux's control groups are read, once per process. The smallest of the quotas of a group and of the
+    groups around it counts. Docker's `--cpus` and Kubernetes's CPU limits are such quotas.
     """
     return min(_quotas(), default=math.inf)
 
@@ -73,7 +73,7 @@ def _quotas() -> Iterator[float]:
 
 
 class _Mount:
-    """A line of the table of mounts: `36 35 98:0 /root /point options - type source super-options`."""
+    """A line of the mount table: `36 35 98:0 /root /point options - type source super-options`."""
 
     def __init__(self, line: str) -> None:
         before, _, after = line.partition(" - ")
@@ -81,23 +81,23 @@ class _Mount:
         self.kind, self.options = after.split()[0], after.split()[-1]
 
     def controls(self, controller: str) -> bool:
-        """Check if the controller's groups are here; the empty name means those of version 2."""
+        """Decide if the controller's groups are mounted here; the empty name means those of version 2."""
         if not controller:
             return self.kind == "cgroup2"
         return self.kind == "cgroup" and controller in self.options.split(",")
 
     def folders(self, group: str) -> Iterator[Path]:
-        """Yield the folder of a group and those of the groups around it, as far as they are mounted."""
+        """Yield the folders of a group and of the groups around it, as far as they are mounted."""
         try:
             inner = PurePosixPath(group).relative_to(self.root)
-        except ValueError:  # a container may see its group's path on the host, and only its own group mounted
+        except ValueError:  # a container may see its group's path on the host, but have only its own group mounted
             inner = PurePosixPath()
         for part in (inner, *inner.parents):
             yield Path(self.point, part)
 
 
 def _read(folder: Path) -> float | None:
-    """Read one group's quota; None where it has none."""
+    """Read one group's quota; None if it has no quota."""
     try:
         if (limit := folder / "cpu.max").exists():
             quota, period = limit.read_text().split()

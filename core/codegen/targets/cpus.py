@@ -1,7 +1,8 @@
-"""Table of the x86 processors that LLVM knows: vector width in bits, multiply-adds a cycle, and caches.
+"""A table of the x86 processors that LLVM knows: vector width in bits, multiply-adds per cycle, and caches.
 
-The width is the number of lanes of vectorized loops; the caches decide the sizes of blocks that are worth trying. With
-the list a target string is checked before LLVM is loaded: LLVM itself only prints a warning for an unknown name.
+The width decides the number of lanes of vectorized loops; the caches decide the block sizes that are worth trying. The
+list makes it possible to check a target string before LLVM is loaded; LLVM itself only prints a warning for an unknown
+name.
 """
 
 from functools import lru_cache
@@ -37,20 +38,20 @@ class Caches(NamedTuple):
     l3: int
 
     def hold(self, size: int) -> bool:
-        """Decide if a cache may hold so many bytes; larger results are better written around the caches.
+        """Decide if a cache may hold `size` bytes; larger results should bypass the caches.
 
-        One core may have all of the last level, which eight share on common processors.
+        One core may use all of the last level, which eight cores share on common processors.
         """
         return size <= max(self.l2, 8 * self.l3)
 
 
 LINE = 64
-"""The bytes of a line of the caches of all processors here."""
+"""The bytes of a cache line, on all processors here."""
 
 PLAIN_CACHES = Caches(32 << 10, 512 << 10, 2 << 20)
 """The caches of an unknown processor."""
 
-# KiB of L1, L2 and of a core's share of L3, from the makers' manuals; virtual machines often tell other sizes.
+# KiB of L1, L2 and of a core's share of L3, from the vendors' manuals; virtual machines often report other sizes.
 _CACHES = {
     (48, 1024, 4096): "znver5",
     (32, 1024, 4096): "znver4",
@@ -74,20 +75,20 @@ X86_CACHES: dict[str, Caches] = {
 _UNIT_BITS = {
     "znver1": 128, "znver4": 256, "cannonlake": 256, "icelake-client": 256, "rocketlake": 256, "tigerlake": 256,
 }  # fmt: skip
-"""The width of the vectors of which a core multiplies and adds two in a cycle, if its registers are wider."""
+"""The width in bits of a core's two multiply-add units, if its registers are wider."""
 
 
 def multiply_adds(cpu: str, bits: int) -> int:
-    """Return the number of vectors of a width that a core multiplies and adds in a cycle: 2, or 1 if it halves them."""
+    """Return the number of vectors of `bits` that a core multiplies and adds per cycle: 2, or 1 if it halves them."""
     return 1 if bits > _UNIT_BITS.get(cpu, bits) else 2
 
 
-@lru_cache(64)  # a template asks for each candidate
+@lru_cache(64)  # templates call this for each candidate
 def vector_bits(cpu: str, attributes: tuple[str, ...]) -> int:
     """Return the width of vectors worth using: the processor's own, changed by `+avx512f`, `-avx2`, `-avx`, ...
 
-    An x86 processor outside the list (only the host's own) counts by its features alone, another architecture as 128
-    bits.
+    The width of an x86 processor outside the list (which only the host's can be) follows from its features; other
+    architectures have 128 bits.
     """
     own = X86_VECTOR_BITS.get(cpu, 128)
     if is_on("prefer-128-bit", attributes) or not is_on("avx", attributes, known=own >= 256):
@@ -99,7 +100,7 @@ def vector_bits(cpu: str, attributes: tuple[str, ...]) -> int:
 
 @lru_cache(64)
 def x86_vector_registers(cpu: str, attributes: tuple[str, ...]) -> int:
-    """Return 32 with AVX-512 (with AVX512VL for narrower vectors, too), else 16."""
+    """Return 32 with AVX-512 (AVX512VL extends that to narrower vectors), else 16."""
     return 32 if _has_avx512(cpu, attributes) else 16
 
 

@@ -1,4 +1,4 @@
-"""LLVM's feature strings of x86 processors: `+avx512bw` and `-avx2` also switch other features on and off."""
+"""LLVM's feature strings for x86 processors: `+avx512bw` and `-avx2` also switch other features on and off."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _BUILT_ON = {
     "avx512bitalg": "avx512bw", "avx512fp16": "avx512bw", "avx512vbmi": "avx512bw", "avx512vbmi2": "avx512bw",
     "amx-bf16": "amx-tile", "amx-int8": "amx-tile",
 }  # fmt: skip
-"""The features that LLVM switches on with another one, and without which it switches that one off."""
+"""The features that each feature requires: LLVM switches them on with it, and switches it off without them."""
 
 
 def is_on(feature: str, items: Iterable[str], *, known: bool = False) -> bool:
-    """Decide if a feature is on after the items of a feature string; `known` is its state before them.
+    """Decide if a feature is on after the items of a feature string; `known` is its state before.
 
     Later items win.
     """

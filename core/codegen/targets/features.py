@@ -1,4 +1,4 @@
-"""Target features: those that LLVM's intrinsics need, and the processors that have them."""
+"""Target features: the features that LLVM's intrinsics need, and the processors that have them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pegbox.codegen.targets.feature_string import is_on
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import TargetError
 
-# Longest prefix wins. Instructions that no prefix here names are left to LLVM.
+# The longest prefix wins. Instructions without a prefix here are left to LLVM.
 _NEEDS = {
     "llvm.x86.avx512.vpdp": "avx512vnni",
     "llvm.x86.avx512bf16.": "avx512bf16",
@@ -63,28 +63,28 @@ _MISSING_IN = {
     "fma": (256, "sandybridge corei7-avx ivybridge core-avx-i bdver1 btver2"),
     "ssse3": (128, _WITHOUT_SSSE3), "sse4.1": (128, _WITHOUT_SSE41), "sse4.2": (128, f"{_WITHOUT_SSE41} penryn"),
 }  # fmt: skip
-"""The width of vectors from which on processors have a feature, and those that lack it nevertheless."""
+"""The vector width from which processors have a feature, and the exceptions that lack it."""
 
 
 _CHOSEN = (
     "avx512bitalg", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vpopcntdq", "avxifma", "avxvnni", "f16c", "gfni",
     "sse4a",
 )  # fmt: skip
-"""The features that no intrinsic here needs, but whose instructions LLVM chooses by itself: AMD's SSE4A for shuffles
+"""The features that no intrinsic here needs, but whose instructions LLVM selects by itself: AMD's SSE4A for shuffles
 and nontemporal stores of floats, GFNI for shifts of bytes, VBMI for shuffles of bytes, and IFMA for products of
 integers of 52 bits."""
 
 _KNOWN = frozenset((*_NEEDS.values(), *_CHOSEN))
-"""The features whose processors are known without LLVM."""
+"""The features for which the processors are known without LLVM."""
 
 _COMPILED_FOR = ("avx", "bmi", "f16c", "fma", "gfni", "movbe", "sse", "ssse", "tbm", "xop")
-"""The beginnings of the flags of instructions that LLVM chooses by itself."""
+"""The beginnings of flags for instructions that LLVM selects by itself."""
 
 _UNLISTED = ("avx10", "avxneconvert", "avxvnniint")
-"""The beginnings of features that /proc/cpuinfo never lists, also where a processor has them."""
+"""The beginnings of features that /proc/cpuinfo never lists, even if the processor has them."""
 
 _LLVM_WORDS = {"bmi1": "bmi", "pni": "sse3"}
-"""LLVM's words for flags with other names in /proc/cpuinfo."""
+"""LLVM's words for flags that have other names in /proc/cpuinfo."""
 
 
 @cache
@@ -99,12 +99,12 @@ def _comes_with(feature: str) -> frozenset[str]:
 def missing_features(target: Target, offered: Collection[str]) -> list[str]:
     """List the known features that code for the x86 target may use but a processor lacks.
 
-    `offered` are the processor's, as `+avx2`. Those of AMX count if -mattr names them: LLVM never chooses their
-    instructions by itself.
+    `offered` are the processor's features, such as `+avx2`. AMX features count only if -mattr names them, since LLVM
+    never selects their instructions by itself.
     """
-    last = {item[1:]: item for item in target.features.split(",")}  # later ones win
+    last = {item[1:]: item for item in target.features.split(",")}  # later items win
     used = {item for item in last.values() if item.startswith("+")}
-    if target.architecture == host.architecture() and host.has_llvm():  # -mattr may also tell LLVM what to prefer
+    if target.architecture == host.architecture() and host.has_llvm():  # -mattr may also hold LLVM's preferences
         used &= {f"+{item[1:]}" for item in host.cpu_features()}
     if not target.is_host_cpu:
         used |= {f"+{feature}" for feature in _KNOWN if has(target, feature)}
@@ -116,13 +116,13 @@ def check_processor(target: Target, what: str, *, built_on: Collection[str] = ()
     """Raise `TargetError` if this machine's processor lacks a known feature that code for the x86 target may use.
 
     `what` names the code, and `built_on` are the `host.cpu_flags` of the machine that ran it before. LLVM is asked only
-    where this machine lacks some of the instructions.
+    if this machine lacks some of the instructions.
     """
     flags = host.cpu_flags()
     if not flags or target.architecture != "x86_64" or (built_on and {*built_on} <= {*flags}):
         return
     lacking = {*_lacking(target.cpu, target.attributes, tuple(flags))}
-    if lacking and target.is_host_cpu:  # its code has only instructions of this machine, and those of -mattr
+    if lacking and target.is_host_cpu:  # its code uses only this machine's instructions and those of -mattr
         lacking &= {item[1:] for item in target.attributes}
     if built_on and target.is_host_cpu:
         lacking |= {word for word in built_on if word.startswith(_COMPILED_FOR)} - {*flags}
@@ -138,7 +138,7 @@ def check_processor(target: Target, what: str, *, built_on: Collection[str] = ()
 def _lacking(cpu: str, attributes: tuple[str, ...], flags: tuple[str, ...]) -> frozenset[str]:
     """Return the features that code for an x86 processor may use, by -mcpu and -mattr alone, and that these flags lack.
 
-    Each kernel that is loaded asks this, and with all features by name it takes a millisecond.
+    Every loaded kernel needs this, so it is cached: with all features by name it takes a millisecond.
     """
     return frozenset(_used_by(cpu, attributes) - _offered(attributes, flags))
 
@@ -153,7 +153,7 @@ def _used_by(cpu: str, attributes: Collection[str]) -> set[str]:
 
 
 def _offered(attributes: Collection[str], flags: Collection[str]) -> set[str]:
-    """List the features of the processor with these flags, in LLVM's words: known ones, and those that -mattr names."""
+    """List the features of a processor with these flags, in LLVM's words: known features, and those named in -mattr."""
     plain = {_LLVM_WORDS.get(word, word).replace("_", "") for word in flags}
     named = {item[1:] for item in attributes}
     unlisted = {name for name in named if name.startswith(_UNLISTED)}
@@ -163,7 +163,7 @@ def _offered(attributes: Collection[str], flags: Collection[str]) -> set[str]:
 
 
 def needed(intrinsic: str) -> str | None:
-    """Return the feature that an intrinsic needs, if it is known."""
+    """Return the feature that an intrinsic needs; None if unknown."""
     fitting = [prefix for prefix in _NEEDS if intrinsic.startswith(prefix)]
     return _NEEDS[max(fitting, key=len)] if fitting else None
 
@@ -175,9 +175,9 @@ def has(target: Target, feature: str) -> bool:
 
 
 def computes_float16(target: Target) -> bool:
-    """Decide if the target has arithmetic of float16, or instructions from and to float32.
+    """Decide if the target has float16 arithmetic, or conversions from and to float32.
 
-    With the latter alone LLVM computes in float32, and fuses a product and a sum as it does for other floats.
+    With only conversions, LLVM computes in float32, and fuses a product and a sum as it does for other floats.
     """
     if _is(target, "llvm.x86."):
         return has(target, "f16c")
@@ -189,7 +189,7 @@ def _is(target: Target, prefix: str) -> bool:
 
 
 def check_intrinsic(name: str, target: Target) -> None:
-    """Raise `TargetError` if the target has no such instruction."""
+    """Raise `TargetError` if the target lacks the intrinsic's instruction."""
     for prefix, architecture in _ARCHITECTURES.items():
         if name.startswith(prefix) and not target.architecture.startswith(architecture):
             raise TargetError(

@@ -13,7 +13,7 @@ from typing import Any
 from pegbox.errors import TargetError
 
 EMULATED = "emulated "
-"""The beginning of the names of emulated processors, and so of their hosts in records."""
+"""The beginning of emulated processors' names, and so of their hosts' names in records."""
 
 _MODEL = ("model name", "uarch")  # keys of /proc/cpuinfo: x86, RISC-V
 
@@ -23,21 +23,21 @@ _X86 = """
     fxsr gfni lahf_lm lwp mmx mmxext movbe movdir64b movdiri pclmulqdq pni popcnt prefetchi raoint rdpid rdrand rdseed
     sha512 sha_ni sm3 sm4 ssse3 tbm vaes vpclmulqdq xop xsave xsavec xsaveopt
 """
-"""The features of x86 that LLVM knows and the kernel does not turn off, in the words of its cpufeatures.h."""
+"""The x86 features that LLVM knows and the kernel does not turn off, in the words of its cpufeatures.h."""
 
 _X86_FAMILIES = ("amx", "avx", "sse")
-"""The families whose features are all instructions, also those of later processors."""
+"""The families whose features are all instructions, including those of later processors."""
 
 _NOT_AARCH64 = "bti cpuid evtstrm gcs mte mte3 mtefar mtestoreonly paca pacg poe ssbs"
-"""The words of AArch64 that are not instructions: the kernel's events and identity registers, and the protection of
-memory and of returns, which candidates don't use."""
+"""The AArch64 words that are not instructions for candidates: the kernel's events and identity registers, and the
+protection of memory and of returns."""
 
 _NOT_RISCV = ("s", "h", "zaamo", "zalrsc", "zca", "zcd", "zicb", "zicc", "zicn", "zics", "zif", "zih", "zmmul", "zve")
-"""The beginnings of RISC-V's extensions that only the kernel uses, that are parts of a, c, i, m or v, or that are about
-caches and hints: kernels list more of them from version to version."""
+"""The beginnings of RISC-V extensions that only the kernel uses, that are parts of a, c, i, m or v, or that concern
+caches and hints; newer kernels list more of them."""
 
 _NOT_LETTERS = "shu"
-"""The letters that old kernels append for the modes of the processor."""
+"""The letters that old kernels append for the processor's modes."""
 
 
 def _riscv(words: str) -> Iterator[str]:
@@ -56,18 +56,20 @@ _FLAGS: Mapping[str, Callable[[str], Iterable[str]]] = {
     "Features": lambda text: set(text.split()).difference(_NOT_AARCH64.split()),
     "isa": _riscv,
 }
-"""The functions that pick instructions out of a line, by the key of the line: x86, AArch64, RISC-V. The other words are
-about the kernel, so that equal processors differ in them if their kernels do."""
+"""The functions that pick instructions out of a line, by the line's key: x86, AArch64, RISC-V.
+
+The other words depend on the kernel, so equal processors with different kernels differ in them.
+"""
 
 
 @cache
 def has_llvm() -> bool:
-    """Decide if this machine can compile; if not, it runs code that was compiled elsewhere."""
+    """Decide if this machine can compile; if not, it can still run code that was compiled elsewhere."""
     return importlib.util.find_spec("llvmlite") is not None
 
 
 def binding() -> Any:
-    """Import llvmlite.binding, which takes long.
+    """Import llvmlite.binding, which is slow.
 
     Raises:
         TargetError: this machine has no llvmlite.
@@ -76,15 +78,15 @@ def binding() -> Any:
         from llvmlite import binding
     except ImportError as error:
         raise TargetError(
-            f"llvmlite is not installed ({error}), so nothing can be compiled here and this machine's processor has no "
-            "name: pip install llvmlite, or compile on another machine for a target with -mcpu"
+            f"llvmlite is not installed ({error}), so nothing can be compiled here and the name of this machine's "
+            "processor is unknown: pip install llvmlite, or compile on another machine for a target with -mcpu"
         ) from error
     return binding
 
 
 @cache
 def cpu_name() -> str:
-    """Return LLVM's name of the processor. Raises `TargetError` without llvmlite."""
+    """Return LLVM's name for the processor. Raises `TargetError` without llvmlite."""
     return str(binding().get_host_cpu_name())
 
 
@@ -99,12 +101,12 @@ def cpu_features() -> tuple[str, ...]:
 
 @cache
 def llvm_version() -> str:
-    """Return LLVM's version, empty without llvmlite."""
+    """Return LLVM's version; empty without llvmlite."""
     return ".".join(map(str, binding().llvm_version_info)) if has_llvm() else ""
 
 
 def canonical_architecture(name: str) -> str:
-    """Return one word for the names of an architecture in triples and elsewhere."""
+    """Return one word for all names of an architecture in triples and elsewhere."""
     plain = name.lower()
     if plain.startswith("riscv64"):
         return "riscv64"
@@ -118,9 +120,9 @@ def architecture() -> str:
 
 @cache
 def emulator() -> str:
-    """Name the program that emulates the processor for this process, such as "qemu-aarch64"; empty on a real one.
+    """Name the program that emulates the processor for this process, such as "qemu-aarch64"; empty on a real processor.
 
-    QEMU's user mode hides itself in /proc/self and /proc/PID, but not among the tasks.
+    QEMU's user mode hides itself in /proc/self and /proc/PID, but not under the tasks.
     """
     try:
         program = os.path.basename(os.readlink(f"/proc/self/task/{os.getpid()}/exe"))
@@ -131,7 +133,7 @@ def emulator() -> str:
 
 @cache
 def cpu_model() -> str:
-    """Return the processor's name, for people. That of an emulated one starts with `EMULATED`."""
+    """Return the processor's name, for display. An emulated processor's name starts with `EMULATED`."""
     if emulator():
         return f"{EMULATED}{architecture()}"
     lines = _processor_lines()
@@ -144,7 +146,7 @@ def cpu_model() -> str:
 
 @cache
 def cpu_flags() -> tuple[str, ...]:
-    """List the processor's instructions in the words of /proc/cpuinfo, sorted; none of an emulated one."""
+    """List the processor's instructions in the words of /proc/cpuinfo, sorted; none for an emulated processor."""
     lines = {} if emulator() else _processor_lines()
     return next((tuple(sorted(set(read(lines[key])))) for key, read in _FLAGS.items() if key in lines), ())
 
@@ -164,13 +166,13 @@ def _processor_lines() -> dict[str, str]:
 
 @cache
 def describe_host() -> str:
-    """Name this machine and its processor; an emulated machine has the processor's name only."""
+    """Name this machine and its processor; for an emulated machine, the processor and the emulator."""
     if emulator():
         return f"{cpu_model()} ({emulator()})"
     return f"{platform.node()} ({cpu_model()})"
 
 
 def processor_of(host: str) -> str:
-    """Find the processor of a machine in `name (processor)`; a cluster's kind stays as it is."""
+    """Return the processor in a machine's `name (processor)`; return a cluster's kind unchanged."""
     _, bracket, processor = host.partition(" (")
     return processor.removesuffix(")") if bracket else host

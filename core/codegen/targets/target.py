@@ -1,4 +1,4 @@
-"""`Target`: the processor that code is generated for, and the number of its cores."""
+"""`Target`: the processor for which code is generated, and the number of its cores."""
 
 from __future__ import annotations
 
@@ -31,32 +31,34 @@ if TYPE_CHECKING:
 
 TARGET_OPTIONS = ("-mcpu", "-mattr", "-mtriple", "-num-cores", "-caches")
 MOST_CORES = 2048
-"""The largest -num-cores. OpenMP runtimes keep a record for each thread of a team on the caller's stack, which may have
-no more than half a megabyte."""
+"""The largest -num-cores.
+
+OpenMP runtimes keep a record for each thread of a team on the caller's stack, which may have only half a megabyte.
+"""
 
 _PROCESSOR = ("-mcpu", "-mattr", "-mtriple")
 _VARIABLE = "PEGBOX_TARGET"
 _EXAMPLE = "llvm -mcpu=znver4 -mattr=+avx512bf16,-avx512fp16 -num-cores 2"
 
 _entered: ContextVar[tuple[Target, ...]] = ContextVar("pegbox_targets", default=())
-"""The targets of the `with` blocks around the caller, the innermost last."""
+"""The targets of the `with` blocks around the caller, innermost last."""
 
 
 class Target:
     """A processor, from a string: `llvm [-mcpu=NAME] [-mattr=+f,-g] [-mtriple=T] [-num-cores N] [-caches=L1,L2,L3]`.
 
-    Without -mcpu it is the processor of this machine with exactly the features that it offers; -mcpu=native and the
-    name of this machine's processor mean the same. With another architecture's -mtriple it is that one's "generic"
-    processor. Without -num-cores it is the number of cores that this process may run on. -caches are those of one core
-    in KiB; without it they follow from the processor's name, so that one string means the same everywhere.
-    The environment variable PEGBOX_TARGET, a target string too, fills what the string leaves open: the processor if it
-    has none of -mcpu, -mattr, -mtriple, and the number of cores.
-    `str(target)` is canonical: two targets are equal when their strings are.
+    Without -mcpu, the processor is this machine's, with exactly the features that it offers; -mcpu=native and the name
+    of this machine's processor mean the same. With another architecture's -mtriple, it is that architecture's "generic"
+    processor. Without -num-cores, the number of cores is that on which this process may run. -caches are those of one
+    core in KiB; without it, they follow from the processor's name, so that a string means the same everywhere. The
+    environment variable PEGBOX_TARGET, also a target string, supplies the parts that the string omits: the processor if
+    it has none of -mcpu, -mattr, -mtriple, and the number of cores. `str(target)` is canonical: two targets are equal
+    when their strings are.
 
-    In a `with pegbox.Target("llvm -num-cores 1"):` block, tasks and programs without a target of their own are for it.
+    In a `with pegbox.Target("llvm -num-cores 1"):` block, tasks and programs that name no target use it.
 
     Raises:
-        TargetError: unknown kind, option, processor, or a malformed value, here or in PEGBOX_TARGET.
+        TargetError: the kind, an option or the processor is unknown, or a value is malformed, here or in PEGBOX_TARGET.
     """
 
     def __init__(self, text: str = "llvm") -> None:
@@ -82,7 +84,7 @@ class Target:
 
     @classmethod
     def host(cls, *, num_cores: int | None = None) -> Target:
-        """Return this machine without PEGBOX_TARGET, with all cores of the process or with `num_cores`."""
+        """Return this machine's target, ignoring PEGBOX_TARGET, with all cores of the process or with `num_cores`."""
         count = len(usable_cores()) if num_cores is None else num_cores
         return cls(f"llvm -mcpu={host.cpu_name()} -num-cores {value_text(count)}")
 
@@ -108,16 +110,16 @@ class Target:
 
     @cached_property
     def cpu(self) -> str:
-        """LLVM's name of the processor.
+        """LLVM's name for the processor.
 
         Raises:
-            TargetError: it is this machine's, and there is no llvmlite to name it.
+            TargetError: the processor is this machine's, and llvmlite, which names it, is missing.
         """
         return self._named or host.cpu_name()
 
     @cached_property
     def key(self) -> str:
-        """A text that differs for different processors, made without LLVM: this machine's is named by its features."""
+        """A text that differs for different processors, made without LLVM; this machine's is named by its features."""
         if self._named:
             return str(self)
         features = sha256(" ".join((host.cpu_model(), *host.cpu_flags())).encode()).hexdigest()[:16]
@@ -125,17 +127,17 @@ class Target:
 
     @property
     def architecture(self) -> str:
-        """The first word of the triple, or that of this machine: aarch64, riscv64, x86_64, ..."""
+        """The first word of the triple, or this machine's architecture: aarch64, riscv64, x86_64, ..."""
         return host.canonical_architecture(self.triple.split("-")[0]) if self.triple else host.architecture()
 
     @property
     def is_host_cpu(self) -> bool:
-        """A flag of this machine's own processor; False without llvmlite, which knows its name."""
+        """True if the processor is this machine's; False without llvmlite, which knows its name."""
         return not self.triple and host.has_llvm() and self.cpu == host.cpu_name()
 
     @property
     def features(self) -> str:
-        """The feature string for LLVM; later words in it win."""
+        """The feature string for LLVM, in which later words win."""
         return ",".join((host.cpu_features() if self.is_host_cpu else ()) + self.attributes)
 
     def with_cores(self, count: int) -> Target:
@@ -154,11 +156,11 @@ class Target:
         caches = f" -caches={','.join(str(size >> 10) for size in self._caches)}" if self._caches else ""
         return Target(f"llvm -mcpu={self.cpu} -mattr={self.features} -num-cores {self.num_cores}{caches}")
 
-    # Templates ask for the next two thousands of times in a search.
+    # Templates read the next properties thousands of times in a search.
 
     @cached_property
     def vector_bits(self) -> int:
-        """The width of the vectors that a vectorized loop is cut into."""
+        """The width in bits of the vectors into which a vectorized loop is cut."""
         return vector_bits(self.cpu, self._switches)
 
     @cached_property
@@ -170,12 +172,12 @@ class Target:
 
     @property
     def multiply_adds(self) -> int:
-        """The number of vectors that a core multiplies and adds in a cycle: 2, or 1 if it computes them in halves."""
+        """The number of vectors that a core multiplies and adds per cycle: 2, or 1 if it computes them in halves."""
         return multiply_adds(self.cpu, self.vector_bits)
 
     @property
     def caches(self) -> Caches:
-        """The bytes of L1 (data), L2 and one core's share of the last level, which blocks of loops have to fit into."""
+        """The bytes of L1 (data), L2 and one core's share of the last level, which must hold the blocks of loops."""
         return self._caches or X86_CACHES.get(self.cpu, PLAIN_CACHES)
 
     @property
@@ -210,7 +212,11 @@ class Target:
 
 
 def target_of(given: str | Target | None) -> Target:
-    """Return the target of an argument, else `Target.default()`. Raises `TargetError` for a malformed string."""
+    """Return the target given by an argument, or `Target.default()` for None.
+
+    Raises:
+        TargetError: the string is malformed.
+    """
     if given is None:
         return Target.default()
     return given if isinstance(given, Target) else Target(given)
@@ -252,7 +258,7 @@ def _defaults(text: str) -> dict[str, str]:
         if options.get("-mcpu", "native") != "native":
             _check_cpu(options["-mcpu"], options.get("-mtriple", ""), text)
     except TargetError as error:
-        raise TargetError(f"the environment variable {_VARIABLE} (what a target leaves open): {error}") from None
+        raise TargetError(f"the environment variable {_VARIABLE} (for parts that a target omits): {error}") from None
     return options
 
 
@@ -291,7 +297,7 @@ def _is_x86(triple: str) -> bool:
 
 def _check_cpu(cpu: str, triple: str, text: str) -> None:
     if not _is_x86(triple):
-        return  # no list of names for other architectures; LLVM falls back to their plainest processor
+        return  # other architectures have no list of names; LLVM falls back to their plainest processor
     if cpu in X86_VECTOR_BITS or (host.has_llvm() and cpu == host.cpu_name()):
         return
     hint = did_you_mean(cpu, [*X86_VECTOR_BITS, host.cpu_name()]) or "; see `llc -mcpu=help` for the names"

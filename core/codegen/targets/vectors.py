@@ -1,4 +1,4 @@
-"""Vectors of a target: their elements, the number that has to be under way at once, and tiles of them in registers."""
+"""Vectors of a target: their elements, the number that must be in flight at once, and tiles of them in registers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pegbox.codegen.targets.target import Target
 from pegbox.expr import dtypes
 
 LATENCY = 8
-"""The independent multiply-adds that keep two units busy, each of which takes four cycles."""
+"""The number of independent multiply-adds that keep two units with a latency of four cycles busy."""
 
 
 def lanes_of(target: Target, dtype: str, *others: str) -> int:
-    """Count the elements of the widest of some types in a vector of the target."""
+    """Count the elements of the widest of some dtypes in a vector of the target."""
     check_instance("lanes_of: target", target, Target, "a pegbox.Target")
     return max(target.vector_bits // max(dtypes.BITS[dtypes.check(each)] for each in (dtype, *others)), 1)
 
@@ -19,8 +19,8 @@ def lanes_of(target: Target, dtype: str, *others: str) -> int:
 def fits_registers(target: Target, rows: int, vectors: int) -> bool:
     """Decide if a reduction with `rows` × `vectors` accumulators runs in registers; a spill halves its speed.
 
-    Each step loads a vector for each column of them and one element for each row, which is broadcast. Besides the
-    accumulators it holds a row of vectors and one more value: the element, or, if instructions broadcast it themselves,
-    a value that the scheduling of the next step has in flight.
+    Each step loads a vector for each column of accumulators, and for each row one element, which is broadcast. Besides
+    the accumulators, it holds a row of vectors and one more value: the element, or, if instructions broadcast it
+    themselves, a value in flight for the next step.
     """
     return rows * vectors + vectors + 1 <= target.vector_registers

@@ -1,7 +1,7 @@
-"""Math functions on vectors as LLVM text, for those that LLVM would turn into one library call per lane.
+"""Math functions on vectors as LLVM text, which LLVM would otherwise turn into one library call per lane.
 
-Each works on any number of lanes, and has no branch; sin and cos have one, for huge arguments. They are polynomials,
-whose coefficients or factors may come from a table. Largest errors found, in units in the last place:
+Each works on any number of lanes without branches, except that sin and cos branch for huge arguments. They are
+polynomials, whose coefficients or factors may come from a table. Largest errors found, in units in the last place:
 
     ==========  ====  ====  ====  ====  =======  ====  ====  =====
     type        exp   exp2  log   tanh  sigmoid  erf   pow   rsqrt
@@ -12,19 +12,19 @@ whose coefficients or factors may come from a table. Largest errors found, in un
 
 with fused multiply-add. sin and cos have 1.5; they exist for float32 only. gate has 2.5, gate2 2.3. In float32, where
 permutations of AVX2 (AVX-512) pick from tables, erf has 2.3 (0.8), sigmoid 2.7 (2.3), gate 2.8 (3.1) and gate2 2.6 (3).
-With AVX2, tanh is a quotient in float32 and has 3.6.
-Infinities, NaN, zeros and subnormal numbers behave as in NumPy; no floating-point exception flags are promised. Floats
-of 16 bits are converted (conversions), computed in float32, and rounded.
+With AVX2, tanh is a quotient in float32 and has 3.6. Infinities, NaN, zeros and subnormal numbers behave as in NumPy;
+no floating-point exception flags are promised. 16-bit floats are converted (conversions), computed in float32, and
+rounded.
 
 gate(a, b) = a / (1 + e^-b) and gate2(a, b) = a / (1 + 2^-b) are zero where the power overflows, and NaN for infinite a:
-where b < -88.72 and b <= -128, in float64 b < -709.78 and b <= -1024. A product with an exact sigmoid differs from this
-zero by less than 2^-128 |a| (2^-1024 |a|).
+where b < -88.72 and b <= -128, in float64 b < -709.78 and b <= -1024. The product with an exact sigmoid would differ
+from this zero by less than 2^-128 |a| (2^-1024 |a|).
 
 decay(x) = 2^x and exp_decay(x) = e^x for x <= 0 take fewer operations than exp2 and exp, and with AVX-512 they compute
-no subnormal powers: below 2^-126 (2^-1022), the result is any number from 0 to that. Above, the errors are those of
-exp2 and exp, except that decay has 2 in float32 with AVX-512.
+no subnormal powers: below 2^-126 (2^-1022), the result is any number from 0 to that. Above that, the errors are those
+of exp2 and exp, except that decay has 2 in float32 with AVX-512.
 
-erf_gate(a, b) = a (1 + erf(b)) has 2 ulp for b >= 0. For b < 0, 1 + erf(b) has few digits: the error is at most
+erf_gate(a, b) = a (1 + erf(b)) has 2 ulp for b >= 0. For b < 0, 1 + erf(b) has few correct digits: the error is at most
 2^-23 |a|. In float32 with AVX2 or AVX-512 it is a + a erf(b): NaN for infinite a and negative b, and zeros are positive
 there. gelu(x) = erf_gate(x / 2, x / sqrt(2)) has the same errors; in float32 with AVX2 it is zero below -5.72, down to
 minus infinity, and zeros keep their sign.
@@ -77,8 +77,8 @@ _ELEMENTS: Final = {"float32": "float", "float64": "double"}
 class MathFunction(NamedTuple):
     """An internal, always inlined function of `lanes` numbers (scalar types when that is 1).
 
-    name: without `@`. text: its `define`. declarations: the `declare` lines that it needs, which a module may hold
-    only once. parameters, result: element types in LLVM's words.
+    name: the function's name without `@`. text: its `define`. declarations: the `declare` lines that it needs, which a
+    module may contain only once. parameters, result: element types in LLVM's words.
     """
 
     name: str
@@ -92,7 +92,7 @@ class MathFunction(NamedTuple):
 def definition(name: str, dtype: str, lanes: int, *, register_lanes: int = 0) -> MathFunction:
     """Define a mathematical function, from numbers of a type to the same type.
 
-    `register_lanes` is that of `values.Body`: instructions of x86 replace steps of powers, sigmoid, gates and erf.
+    `register_lanes` is as in `values.Body`: x86 instructions replace steps of powers, sigmoid, gates and erf.
 
     Raises:
         CompileError: there is no such function for the type.
@@ -109,16 +109,16 @@ def definition(name: str, dtype: str, lanes: int, *, register_lanes: int = 0) ->
 
 @cache
 def conversion(function: Callable[[VectorValue], VectorValue], element: str, lanes: int) -> MathFunction:
-    """Define one of the functions of `conversions`; LLVM has the name of its argument's element type."""
+    """Define one of the functions in `conversions`; `element` is LLVM's name for the argument's element type."""
     return _define(function.__name__, function, (element,), lanes)
 
 
 @cache
 def in_turns(function: MathFunction, lanes: int, count: int) -> MathFunction:
-    """Define a function of the arguments of `count` calls, one after the other; it returns a struct of their results.
+    """Define a function that takes the arguments of `count` calls, call by call, and returns a struct of their results.
 
-    The calls take turns instruction by instruction. Within one call most instructions wait for the one before them, and
-    a processor does not look ahead far enough to compute many calls that follow each other.
+    The calls' instructions alternate. Within one call, most instructions wait for the previous one, and a processor
+    does not look ahead far enough to overlap consecutive calls.
     """
     body, last = function.text.splitlines()[1:-2], function.text.splitlines()[-2]
     ty = f"<{lanes} x {function.result}>" if lanes > 1 else function.result
@@ -141,7 +141,7 @@ def in_turns(function: MathFunction, lanes: int, count: int) -> MathFunction:
 
 
 def _renamed(line: str, number: int) -> str:
-    """Write an instruction with the registers of one of several calls."""
+    """Rename the registers in an instruction for one of several calls."""
     return re.sub(r"%\w+", rf"\g<0>.{number}", line)
 
 

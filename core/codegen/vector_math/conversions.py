@@ -1,21 +1,21 @@
 """Conversions from and to 16-bit floats, which are represented by integers.
 
-Rounding is to the nearest, ties to even; too large becomes infinity, NaN stays NaN (made quiet).
+Rounding is to nearest, ties to even; values that are too large become infinity, and NaN stays NaN (made quiet).
 """
 
 from __future__ import annotations
 
 from pegbox.codegen.vector_math.values import VectorValue
 
-_SIGN, _INFINITY, _MANTISSA, _QUIET_NAN = 0x8000, 0x7C00, 0x03FF, 0x7E00  # of a float16
-_REBIAS = (127 - 15) << 23  # between the exponents of a float16 and of a float32, at the place of the latter
-_SMALLEST_NORMAL = (127 - 14) << 23  # of float16, as a float32
+_SIGN, _INFINITY, _MANTISSA, _QUIET_NAN = 0x8000, 0x7C00, 0x03FF, 0x7E00  # of float16
+_REBIAS = (127 - 15) << 23  # the difference between the exponent biases of float16 and float32, at the latter's place
+_SMALLEST_NORMAL = (127 - 14) << 23  # of float16, as float32 bits
 
 
 def float16_to_float32(x: VectorValue) -> VectorValue:
     """Move exponent and mantissa to their new places; infinities and NaN are rebiased twice.
 
-    Subnormal numbers get the smallest normal one added, which goes off again as a float.
+    The smallest normal number is added to subnormal ones, and subtracted again as a float.
     """
     bits = x.to_int("i32")
     magnitude = bits & (_SIGN - 1)
@@ -27,9 +27,9 @@ def float16_to_float32(x: VectorValue) -> VectorValue:
 
 
 def float32_to_float16(x: VectorValue) -> VectorValue:
-    """Round numbers near a normal float16 as integers; a carry makes the next exponent, at last infinity.
+    """Round numbers in the range of normal float16s as integers; a carry gives the next exponent, and finally infinity.
 
-    For the others half a unit in the last place is 2^-25: a float32 added to 0.5 is rounded there.
+    Smaller numbers are rounded to multiples of 2^-24, as a float32 is when 0.5 is added to it.
     """
     bits = x.bits()
     magnitude = bits & 0x7FFFFFFF
@@ -55,7 +55,7 @@ def float32_to_bfloat16(x: VectorValue) -> VectorValue:
 
 
 def float64_to_odd_float32(x: VectorValue) -> VectorValue:
-    """Round to the neighbour with an odd last bit unless exact: the rounding of that to float16 is the only one.
+    """Round to the neighbour with an odd last bit unless exact, so that rounding the result to float16 is correct.
 
     Source: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Transactions on Computers 57, 2008.
     """

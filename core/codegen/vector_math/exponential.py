@@ -1,11 +1,11 @@
 """exp, exp2, decays, sigmoid, tanh, erf and GELU.
 
 Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
-parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
-together from its bits. In float32 with AVX-512 or AVX2, a permutation picks a root of a power of two, 2^(k/32) to
-2^(k/4), and r is smaller. In float32, erf is 1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)): an
-error of q counts erfc(x) times, which its fit minimises, so its reduction needs no extra precision; with AVX-512
-or AVX2 it is computed in pieces (pieces), and with AVX2 tanh is a minimax quotient. In float64, erf is 1 - exp(q(x))
+parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is assembled
+from its bits. In float32 with AVX-512 or AVX2, a permutation picks a root of a power of two, 2^(k/32) to 2^(k/4), and r
+is smaller. In float32, erf is 1 - exp(-q(x)), where the polynomial q approximates -log(erfc(x)). An error of q is
+multiplied by erfc(x), and the fit minimises that product, so the reduction needs no extra precision. With AVX-512 or
+AVX2, erf is computed in pieces (pieces), and with AVX2 tanh is a minimax quotient. In float64, erf is 1 - exp(q(x))
 with q near log(erfc(x)), and x + x E(x^2) below one.
 """
 
@@ -24,20 +24,22 @@ from pegbox.codegen.vector_math.values import VectorValue, horner, polynomial
 LOG2_E: Final = 1.4426950408889634
 
 _COUNT: Final = 16
-"""The powers of two between one and two that a permutation of AVX-512 picks from."""
+"""The number of powers of two between one and two from which a permutation of AVX-512 picks."""
 
 _BELOW_ONE: Final = -64.0
-"""An exponent x for which 1 + 2^x and 1 + e^x round to one. Powers with smaller exponents may be subnormal, and then
-slow: see `_is_normal`."""
+"""An exponent x for which 1 + 2^x and 1 + e^x round to one.
+
+Powers with smaller exponents may be subnormal, which is slow: see `_is_normal`.
+"""
 
 
 def _exp2_ratio(tail: Sequence[float]) -> list[float]:
-    """Return the coefficients of (2^r - 1) / r for those of (e^r - 1 - r) / r^2."""
+    """Compute the coefficients of (2^r - 1) / r from those of (e^r - 1 - r) / r^2."""
     return [math.log(2) ** (k + 1) * c for k, c in enumerate([1.0, *tail])]
 
 
 class Format(NamedTuple):
-    """A floating-point format, with the constants of the algorithms for it."""
+    """A floating-point format, with its constants for the algorithms."""
 
     mantissa: int  # stored bits
     bias: int
@@ -55,7 +57,7 @@ class Format(NamedTuple):
 
     @property
     def round_magic(self) -> float:
-        """The number that, added, rounds to an integer in the low bits (1.5 keeps negatives right)."""
+        """The number whose addition rounds to an integer in the low bits (1.5 makes it work for negatives)."""
         return 1.5 * 2.0**self.mantissa
 
     @property
@@ -72,13 +74,13 @@ FORMATS: Final = {
 
 
 _TANH_LIMIT: Final = 9.01
-"""A number from which on tanh rounds to one; `_tanh_by_half` is one here."""
+"""A number from which tanh rounds to one; `_tanh_by_half` gives one here."""
 
 
 class EightRoots(NamedTuple):
     """Powers of two that a permutation of AVX2 picks, 2^(k / density) for k from 0 to 7.
 
-    bias: the number added to the exponent of a result or, over two octaves, to the sum of those of its factors.
+    bias: the number added to the exponent of a result or, over two octaves, to the sum of its factors' exponents.
     tail: the coefficients of (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2 / density.
     """
 
@@ -88,11 +90,11 @@ class EightRoots(NamedTuple):
 
     @property
     def magic(self) -> float:
-        """The number that, added, rounds to a multiple of 1 / density: k is in the three lowest bits, m above them."""
+        """The number whose addition rounds to a multiple of 1 / density: k is in the three lowest bits, m above."""
         return FORMATS["float"].round_magic / self.density + self.bias
 
     def added(self, *, octaves: int) -> list[float]:
-        """Make floats whose bits, added to those of 2^m (1 + k/8), give 2^(m + octaves + k / density)."""
+        """List the floats whose bits, added to those of 2^m (1 + k/8), give 2^(m + octaves + k / density)."""
         roots = (struct.pack("f", 2.0 ** (octaves + k / self.density)) for k in range(8))
         bits = (struct.unpack("I", root)[0] - (127 << 23) - (k << 20) for k, root in enumerate(roots))
         return [struct.unpack("f", struct.pack("I", each))[0] for each in bits]
@@ -101,7 +103,7 @@ class EightRoots(NamedTuple):
 _TWO_OCTAVES: Final = EightRoots(4, 2 * 127, coefficients.EXP_TAIL_QUARTER_F32)
 _NORMAL: Final = EightRoots(8, 127 - 1, coefficients.EXP_TAIL_EIGHTH_F32)
 _HALVED: Final = EightRoots(8, 127 - 2, coefficients.EXP_TAIL_EIGHTH_F32)
-"""The roots for powers in one octave, and for halves of them; one octave more keeps `added` positive."""
+"""The roots for normal powers, and for halves of them; one more octave keeps `added` positive."""
 _RAISE: Final = 30
 _RAISED: Final = EightRoots(8, 127 - 1 + _RAISE, coefficients.EXP_TAIL_EIGHTH_F32)
 """The roots for 2^30 e^x, which has a normal exponent for all x from `exp_min` to 0."""
@@ -110,7 +112,7 @@ _RAISED: Final = EightRoots(8, 127 - 1 + _RAISE, coefficients.EXP_TAIL_EIGHTH_F3
 def reduce(x: VectorValue, *, factors: int = 1, less: int = 0) -> tuple[VectorValue, VectorValue]:
     """Split x = n ln 2 + r with |r| <= ln 2 / 2 into r and an integer for `power_of_two`, or `scale` with 2 factors.
 
-    The low bits of the integer are n - less plus the exponent's bias for each factor that the power is the product of.
+    The low bits of the integer are n - less plus the exponent's bias for each factor of the power.
     """
     fmt = FORMATS[x.element]
     magic = fmt.round_magic + factors * fmt.bias
@@ -130,12 +132,12 @@ def expm1_reduced(r: VectorValue, tail: Sequence[float]) -> VectorValue:
 
 
 def power_of_two(biased: VectorValue, element: str) -> VectorValue:
-    """Make 2^n of the integer of `reduce`, within the range of normal exponents."""
+    """Make 2^n from the integer of `reduce`, within the range of normal exponents."""
     return (biased << FORMATS[element].mantissa).from_bits(element)
 
 
 def scale(less_one: VectorValue, biased: VectorValue) -> VectorValue:
-    """Compute (1 + less_one) 2^n for any n of `reduce` with 2 factors: subnormal results are rounded once."""
+    """Compute (1 + less_one) 2^n for any n of `reduce` with 2 factors; subnormal results are rounded once."""
     first, second = _halves(biased, less_one.element)
     return first.fma(less_one, first) * second
 
@@ -150,13 +152,13 @@ def exp(x: VectorValue, *, where: VectorValue | None = None) -> VectorValue:
     """Compute e^x; inf above the range, 0 below, subnormal results rounded correctly.
 
     Args:
-        where: in whole registers of AVX-512, the lanes to compute; the others are 0.
+        where: the lanes to compute, in whole registers of AVX-512; the others are 0.
     """
     if _picks_eight(x):
         inside = x.at_least(FORMATS["float"].exp_min)
         return _power(*_reduced(inside, inside.below(FORMATS["float"].exp_max), _TWO_OCTAVES))
     inside = x if x.fills_avx512 else _within_range(x)
-    if x.can_pick and x.body.register_lanes == _COUNT:  # fewer save nothing
+    if x.can_pick and x.body.register_lanes == _COUNT:  # fewer roots save nothing
         return _exp_with_roots(inside, where)
     return _exp_in_range(inside, where)
 
@@ -175,10 +177,10 @@ def _exp_in_range(x: VectorValue, where: VectorValue | None = None) -> VectorVal
 
 
 def _bounded_rest(x: VectorValue, power: VectorValue, most: float) -> VectorValue:
-    """Compute x - n ln 2 for `scaled` by any power n, which infinite powers and NaN overrule.
+    """Compute x - n ln 2 for `scaled` by any power n; infinite powers and NaN override the result.
 
-    Where x is so large that the rest is wrong, the power is out of range, too: the factor need only be positive and
-    finite. This takes one instruction; x would be clamped by two, to keep NaN.
+    If x is so large that the result is wrong, the power is out of range, too, and the factor only has to be positive
+    and finite. This takes one instruction; clamping x would take two, to keep NaN.
     """
     return _less_powers(x, power).bounded(most)
 
@@ -193,7 +195,7 @@ def _exp_with_roots(x: VectorValue, where: VectorValue | None) -> VectorValue:
     r = _bounded_rest(x, power, 1 / _COUNT) if x.fills_avx512 else _less_powers(x, power)
     value = root.fma(expm1_reduced(r, coefficients.EXP_TAIL_SIXTEENTH_F32), root)
     if x.fills_avx512:
-        return value.scaled(power, where=where)  # which rounds the power down
+        return value.scaled(power, where=where)  # `scaled` rounds the power down
     first, second = _halves(numbers.shifted_right(_COUNT.bit_length() - 1), "float")
     return value * first * second
 
@@ -201,7 +203,7 @@ def _exp_with_roots(x: VectorValue, where: VectorValue | None) -> VectorValue:
 def exp2(x: VectorValue, *, where: VectorValue | None = None) -> VectorValue:
     """Compute 2^x; inf above the range, 0 below, subnormal results rounded correctly.
 
-    Nothing of x = n + r is rounded, so this takes fewer operations than e^x. `where` is that of `exp`.
+    x = n + r is exact, so this takes fewer operations than e^x. `where` is as for `exp`.
     """
     fmt = FORMATS[x.element]
     if x.can_pick and x.body.register_lanes == _COUNT:
@@ -216,7 +218,7 @@ def exp2(x: VectorValue, *, where: VectorValue | None = None) -> VectorValue:
 
 
 def _split_exponent(x: VectorValue, *, factors: int = 1, less: int = 0) -> tuple[VectorValue, VectorValue]:
-    """Split 2^x = 2^n 2^r with |r| <= 1/2 into 2^r - 1 and an integer as that of `reduce`."""
+    """Split 2^x = 2^n 2^r with |r| <= 1/2 into 2^r - 1 and an integer like that of `reduce`."""
     fmt = FORMATS[x.element]
     magic = fmt.round_magic + factors * fmt.bias - less
     shifted = x + magic
@@ -232,7 +234,7 @@ def _within_range_of_exp2(x: VectorValue) -> VectorValue:
 def _exp2_with_roots(x: VectorValue, count: int = _COUNT, *, where: VectorValue | None = None) -> VectorValue:
     """Compute 2^n 2^(k/count) 2^r with 0 <= r <= 1/count; a permutation picks the second factor.
 
-    n + k/count is x rounded down, so the instruction that multiplies by 2^n can take x: it rounds down, too.
+    n + k/count is x rounded down, so the instruction that multiplies by 2^n can take x, which it rounds down, too.
     """
     ratio = coefficients.EXP2_RATIO_SIXTEENTH_F32 if count == _COUNT else coefficients.EXP2_RATIO_THIRTY_SECOND_F32
     numbers = x.plus_down(FORMATS["float"].round_magic / count).bits()
@@ -273,7 +275,8 @@ def exp_decay(x: VectorValue) -> VectorValue:
 def _is_normal(x: VectorValue, of_two: float) -> VectorValue:
     """Decide in which lanes the power with exponent x is normal or NaN; the power with exponent `of_two` is 2.
 
-    An instruction with a subnormal result, even one that is rounded to 0, takes an Intel core much longer than others.
+    An instruction with a subnormal result, even one that is rounded to 0, takes an Intel core much longer than other
+    instructions.
     """
     return ~x.lt((1 - FORMATS[x.element].bias) * of_two)
 
@@ -284,9 +287,9 @@ def _picks_eight(x: VectorValue) -> bool:
 
 
 def _reduced(x: VectorValue, low: VectorValue, roots: EightRoots) -> tuple[VectorValue, VectorValue]:
-    """Split e^x into m and k of `roots`, in one integer, and e^r - 1; `low` is x without numbers above the range.
+    """Split e^x into m and k of `roots`, in one integer, and e^r - 1; `low` is x clamped to the top of the range.
 
-    Above it, r and e^r - 1 rise to infinity, and NaN stays.
+    Above the range, r and e^r - 1 rise to infinity, and NaN stays.
     """
     shifted = low.fma(LOG2_E, roots.magic)
     return shifted.bits(), expm1_reduced(_less_powers(x, shifted - roots.magic), roots.tail)
@@ -300,7 +303,7 @@ def _reduced_exp2(x: VectorValue, low: VectorValue, roots: EightRoots) -> tuple[
 
 
 def _power(numbers: VectorValue, less_one: VectorValue) -> VectorValue:
-    """Compute 2^m 2^(k/4) (1 + less_one) 2^m: all factors are normal, so subnormal results are rounded once."""
+    """Compute 2^m 2^(k/4) (1 + less_one) 2^m; all factors are normal, so subnormal results are rounded once."""
     powers = numbers << 20
     value = (powers + numbers.picked(_TWO_OCTAVES.added(octaves=0)).bits()).from_bits("float")
     return value.fma(less_one, value) * (powers & 0x7F800000).from_bits("float")
@@ -313,11 +316,11 @@ def _normal_power(numbers: VectorValue, less_one: VectorValue) -> VectorValue:
 
 
 def sigmoid(x: VectorValue) -> VectorValue:
-    """Compute 1 / (1 + e^-x), from e^-|x| so that small results keep their relative accuracy."""
+    """Compute 1 / (1 + e^-x) from e^-|x|, so that small results keep their relative accuracy."""
     size, one = x.abs() * -1.0, 1.0
     if not x.fills_avx512:
         size = size.at_least(FORMATS[x.element].exp_min)
-    if _picks_eight(x):  # a larger numerator and denominator: a subnormal result is rounded once
+    if _picks_eight(x):  # scales numerator and denominator, so that a subnormal result is rounded once
         z, one = _normal_power(*_reduced(size, size, _RAISED)), 2.0**_RAISE
     else:
         z = _exp_in_range(size)
@@ -327,8 +330,8 @@ def sigmoid(x: VectorValue) -> VectorValue:
 def gate(a: VectorValue, b: VectorValue) -> VectorValue:
     """Compute a * sigmoid(b) as a / (1 + e^-b).
 
-    Where e^-b overflows (b < -88.72 in float32, -709.78 in float64) the result is zero, which is off by less than
-    2^-128 |a| (2^-1024 |a|), and NaN for infinite a.
+    Where e^-b overflows (b < -88.72 in float32, -709.78 in float64), the result is zero, with an error below 2^-128 |a|
+    (2^-1024 |a|), and NaN for infinite a.
     """
     fmt, x = FORMATS[b.element], b * -1.0
     if x.fills_avx512:
@@ -355,19 +358,19 @@ def gate2(a: VectorValue, b: VectorValue) -> VectorValue:
 
 
 def _twice(less_one: VectorValue, biased: VectorValue) -> VectorValue:
-    """Compute 2 (1 + less_one) 2^n, whose range reaches up to the overflow; results are normal."""
+    """Compute 2 (1 + less_one) 2^n for normal results, up to overflow."""
     return less_one.fma(2.0, 2.0) * power_of_two(biased, less_one.element)
 
 
 def tanh(x: VectorValue) -> VectorValue:
-    """Compute t / (t + 2) with t = e^(2|x|) - 1, which is accurate near zero as well."""
+    """Compute t / (t + 2) with t = e^(2|x|) - 1, which is also accurate near zero."""
     if x.element == "float" and x.body.register_lanes == 8:
         return _tanh_by_half(x)
     fmt = FORMATS[x.element]
     size, magic = x.abs().at_most(fmt.tanh_max), fmt.round_magic + fmt.bias
     shifted = size.fma(2 * LOG2_E, magic)
     power = power_of_two(shifted.bits(), x.element)
-    half = (shifted - magic).fma(-math.log(2) / 2, size)  # of r; where t is large, its relative error counts less
+    half = (shifted - magic).fma(-math.log(2) / 2, size)  # half of r, whose error matters less if t is large
     tail = [c * 2 ** (k + 2) for k, c in enumerate(fmt.exp_tail)]
     t = power.fma((half * half).fma(polynomial(half, tail), half + half), power - 1.0)
     return (t / (t + 2.0)).copysign(x)
@@ -414,7 +417,7 @@ def _erf_f32(x: VectorValue) -> VectorValue:
     magic = fmt.round_magic + fmt.bias
     shifted = q.fma(-LOG2_E, magic)
     r, power = (shifted - magic).fma(math.log(2), q), power_of_two(shifted.bits(), "float")
-    tail = [c * (-1) ** (k + 1) for k, c in enumerate(fmt.exp_tail)]  # of 1 - e^-r
+    tail = [c * (-1) ** (k + 1) for k, c in enumerate(fmt.exp_tail)]  # for 1 - e^-r
     return power.fma(expm1_reduced(r, tail), 1.0 - power).copysign(x)
 
 

@@ -1,7 +1,7 @@
-"""log, and the parts of it that pow shares.
+"""log, and its parts that pow shares.
 
-x = 2^k m with m around 1, taken from the bits. float32: log(1 + f) = f - f^2/2 + f^3 P(f). float64: the series of
-atanh at s = f / (2 + f), arranged as in Sun's fdlibm (1993) so that the rounding of s does not count.
+x = 2^k m with m around 1, taken from the bits. float32: log(1 + f) = f - f^2/2 + f^3 P(f). float64: the series of atanh
+at s = f / (2 + f), arranged as in Sun's fdlibm (1993) so that the rounding of s does not matter.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def split(x: VectorValue) -> tuple[VectorValue, VectorValue]:
     bits = subnormal.where(x * 2.0**lift, x).bits()
     exponent = (bits - _LOWEST_BITS[x.element]) >> fmt.mantissa
     m = (bits - (exponent << fmt.mantissa)).from_bits(x.element)
-    # Many targets cannot convert 64-bit integers in vectors; a float whose low bits are the integer serves as well.
+    # Many targets cannot convert vectors of 64-bit integers, so a float is built whose low bits are the integer.
     k = (exponent + fmt.round_magic_bits).from_bits(x.element) - fmt.round_magic
     return m, k - subnormal.where(x.lift(float(lift)), 0.0)
 
 
 def with_limits(x: VectorValue, result: VectorValue) -> VectorValue:
-    """Put log's values into `result` where x is not a positive finite number."""
+    """Replace `result` by log's special values where x is not a positive finite number."""
     result = x.lt(math.inf).where(result, x)
     result = x.eq(0.0).where(-math.inf, result)
     return x.lt(0.0).where(math.nan, result)

@@ -1,9 +1,9 @@
-"""erf and GELU in float32 by pieces, whose coefficients a permutation picks out of one register.
+"""erf and GELU in float32 by pieces, whose coefficients a permutation picks from one register.
 
-On each of as many pieces of equal width as a register has lanes, a polynomial interpolates a function at the zeros of a
-Chebyshev polynomial. With AVX-512, erf(x) = t + t p(x) with t = min(x, 1), where p is small and loses nothing by
-rounding; two pieces meet at one. With AVX2, whose registers hold half as many numbers, fewer operations count more: the
-polynomials are those of erf, and the first one, x q(x), has no constant term.
+There are as many pieces of equal width as a register has lanes; on each, a polynomial interpolates a function at the
+zeros of a Chebyshev polynomial. With AVX-512, erf(x) = t + t p(x) with t = min(x, 1), where p is so small that its
+rounding does not matter; two pieces meet at one. With AVX2, whose registers hold half as many numbers, fewer operations
+count more: the polynomials are those of erf, and the first one, x q(x), has no constant term.
 
 The product a (1 + erf(x)) needs no small relative error near zero, so its polynomials are those of erf itself. GELU is
 max(x, 0) - |x| erfc(|x| / sqrt(2)) / 2 with AVX2, which needs no sign of x.
@@ -21,7 +21,7 @@ import numpy as np
 from pegbox.codegen.vector_math.values import VectorValue, horner, polynomial
 
 _LIMIT: Final = 3.93
-"""A number from which on erf rounds to one."""
+"""A number from which erf rounds to one."""
 
 _ROUND_MAGIC: Final = 1.5 * 2.0**23
 _SIGN: Final = -(2**31)
@@ -35,11 +35,14 @@ class Pieces(NamedTuple):
 
 
 PIECES: Final = {16: Pieces(3.5, 5), 8: Pieces(1.5, 6)}
-"""The pieces for each number of lanes of a register."""
+"""The pieces of erf for each number of lanes of a register."""
 
 GATE_PIECES: Final = {16: Pieces(4.0, 5), 8: Pieces(1.877109375, 6)}
-"""The pieces of a gate: a power of two for `VectorValue.fraction`, and a density at which many constant terms are near
-numbers of float32 (found by trials)."""
+"""The pieces of a gate.
+
+The densities are a power of two for `VectorValue.fraction`, and one for which many constant terms are close to float32
+numbers (found by trials).
+"""
 
 
 ERF_WIDTH: Final = 17 / 32
@@ -50,7 +53,7 @@ GELU_WIDTH: Final = 25 / 32
 
 
 def erf_in_pieces(x: VectorValue) -> VectorValue:
-    """Compute the error function, where `x.can_pick`."""
+    """Compute the error function, if `x.can_pick`."""
     count = x.body.register_lanes
     if count == 8:
         inside = x.abs().at_most(7.5 * ERF_WIDTH * (1 - 2.0**-24))  # rounds into the last piece; NaN stays
@@ -65,13 +68,13 @@ def erf_in_pieces(x: VectorValue) -> VectorValue:
 
 
 def erf_gate_in_pieces(a: VectorValue, b: VectorValue) -> VectorValue:
-    """Compute a (1 + erf(b)) as a + a erf(b), where `b.can_pick`."""
+    """Compute a (1 + erf(b)) as a + a erf(b), if `b.can_pick`."""
     count = b.body.register_lanes
     density = GATE_PIECES[count].density
     inside = b.abs().at_most((count - 0.5) / density * (1 - 2.0**-24))  # rounds into the last piece; NaN stays
     number, offset = _divided(inside, density)
     tables = gate_coefficients(count)
-    if inside.fills_avx512:  # one instruction, whose offset has the unit of b
+    if inside.fills_avx512:  # one instruction, which gives the offset in the unit of b
         offset = inside.fraction(int(math.log2(density)))
         tables = tuple(tuple(c * density**power for c in table) for power, table in enumerate(tables))
     erf = horner(offset, [number.picked(table) for table in tables])
@@ -79,14 +82,14 @@ def erf_gate_in_pieces(a: VectorValue, b: VectorValue) -> VectorValue:
 
 
 def gelu_in_pieces(x: VectorValue) -> VectorValue:
-    """Compute x (1 + erf(x / sqrt(2))) / 2, where `x.can_pick`, with eight lanes."""
+    """Compute x (1 + erf(x / sqrt(2))) / 2, if `x.can_pick`, with eight lanes."""
     inside = x.abs().at_most(7 * GELU_WIDTH + 0.25)
     half_erfc = _in_pieces(inside, GELU_WIDTH, gelu_coefficients())
     return inside.fma(half_erfc * -1.0, x.at_least(0.0))
 
 
 def _in_pieces(size: VectorValue, width: float, tables: tuple[tuple[float, ...], ...]) -> VectorValue:
-    """Compute the function whose coefficients are given, in powers of the distance from the middle of a piece."""
+    """Compute the function with the coefficients in `tables`, for powers of the distance from the middle of a piece."""
     shifted = size.fma(1 / width, _ROUND_MAGIC)
     offset = (shifted - _ROUND_MAGIC).fma(-width, size)
     return horner(offset, [shifted.bits().picked(table) for table in tables])
@@ -100,7 +103,7 @@ def _divided(x: VectorValue, density: float) -> tuple[VectorValue, VectorValue]:
 
 @cache
 def coefficients(count: int) -> tuple[tuple[float, ...], ...]:
-    """Compute the coefficients of `count` pieces of p, a tuple for each degree from 0 on."""
+    """Compute the coefficients of `count` pieces of p, a tuple for each degree."""
     numbers = range(count)
     found = (_polynomial(PIECES[count], number, lambda x: math.erf(x) / min(x, 1.0) - 1) for number in numbers)
     return tuple(zip(*found, strict=True))
@@ -108,7 +111,7 @@ def coefficients(count: int) -> tuple[tuple[float, ...], ...]:
 
 @cache
 def gate_coefficients(count: int) -> tuple[tuple[float, ...], ...]:
-    """Compute the coefficients of `count` pieces of erf plus a high power, by which the last piece ends at one."""
+    """Compute the coefficients of `count` pieces of erf plus a high power, which makes the last piece end at one."""
     end = (count - 0.5) / GATE_PIECES[count].density
     missing = math.erfc(end) + 2.0**-25
     numbers = range(count)
@@ -118,7 +121,7 @@ def gate_coefficients(count: int) -> tuple[tuple[float, ...], ...]:
 
 @cache
 def erf_coefficients() -> tuple[tuple[float, ...], ...]:
-    """Compute the coefficients of eight pieces of erf, which end at one as those of a gate do."""
+    """Compute the coefficients of eight pieces of erf, which end at one as a gate's do."""
     pieces, end = Pieces(1 / ERF_WIDTH, 6), 7.5 * ERF_WIDTH
     missing = math.erfc(end) + 2.0**-25
     found = [_polynomial(pieces, k, lambda x: math.erf(x) + missing * (x / end) ** 16) for k in range(1, 8)]
@@ -145,12 +148,12 @@ def gelu_coefficients() -> tuple[tuple[float, ...], ...]:
 
 
 def _unscaled(found: list[list[float]], density: float) -> tuple[tuple[float, ...], ...]:
-    """Turn coefficients of pieces whose unit is their width into a tuple for each degree, whose unit is that of x."""
+    """Convert coefficients for distances in widths of a piece to distances in x's unit, a tuple for each degree."""
     return tuple(tuple(c * density**power for c in table) for power, table in enumerate(zip(*found, strict=True)))
 
 
 def _polynomial(pieces: Pieces, number: int, function: Callable[[float], float]) -> list[float]:
-    """Interpolate a function around the middle of a piece, whose width is the unit, by Newton's divided differences."""
+    """Interpolate a function around the middle of a piece of width 1 by Newton's divided differences."""
     count = pieces.degree + 1
     low = -0.5 if number else 0.0
     nodes = [(0.5 + low - (0.5 - low) * math.cos(math.pi * (2 * k + 1) / (2 * count))) / 2 for k in range(count)]

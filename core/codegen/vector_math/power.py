@@ -1,8 +1,8 @@
-"""pow(x, y) = exp(y log|x|), with the special values of C99 (annex F.9.4.4), which are NumPy's.
+"""pow(x, y) = exp(y log|x|), with the special values of C99 (annex F.9.4.4), as in NumPy.
 
 The product y log|x| needs more digits than its operands have. float32 computes in float64. float64 carries the
 logarithm as an unevaluated sum of two numbers (Dekker, A floating-point technique for extending the available
-precision, 1971); products are split by masking bits, because a fused multiply-add is not everywhere.
+precision, 1971); products are split by masking bits, because not every target has a fused multiply-add.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pegbox.codegen.vector_math.exponential import FORMATS, expm1_reduced, power
 from pegbox.codegen.vector_math.logarithm import log_f64, split, with_limits
 from pegbox.codegen.vector_math.values import VectorValue, polynomial
 
-# Exponents beyond this overflow or vanish whatever the base; clamping keeps inf * 0 and inf - inf away.
+# Exponents beyond this overflow or vanish for any base; clamping avoids inf * 0 and inf - inf.
 _HUGE = 2.0**65
 
 
@@ -45,9 +45,9 @@ def _pow_f64(x: VectorValue, y: VectorValue) -> VectorValue:
 
 
 def _log_pair(x: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """Compute log x as high + low, good to 2^-64; x positive and finite.
+    """Compute log x as high + low, with an error of 2^-64, for positive finite x.
 
-    log m = 2s + s z (2/3 + z B(z)) with s = (m - 1) / (m + 1), z = s^2; all but z B(z) in pairs.
+    log m = 2s + s z (2/3 + z B(z)) with s = (m - 1) / (m + 1), z = s^2; all but z B(z) are pairs.
     """
     fmt = FORMATS["double"]
     m, k = split(x)
@@ -66,7 +66,7 @@ def _log_pair(x: VectorValue) -> tuple[VectorValue, VectorValue]:
 
 
 def _quotient(m: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """Divide (m - 1) / (m + 1) as a pair."""
+    """Compute (m - 1) / (m + 1) as a pair."""
     f, g = m - 1.0, m + 1.0
     g_low = m - (g - 1.0)
     s = f / g
@@ -76,13 +76,13 @@ def _quotient(m: VectorValue) -> tuple[VectorValue, VectorValue]:
 
 
 def _fast_two_sum(a: VectorValue, b: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """Add a + b, with the rounding error, for |a| >= |b| or a = 0."""
+    """Compute a + b and its rounding error, for |a| >= |b| or a = 0."""
     total = a + b
     return total, b - (total - a)
 
 
 def _two_product(a: VectorValue, b: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """Multiply a * b, with the rounding error."""
+    """Compute a * b and its rounding error."""
     product = a * b
     a_high, b_high = _upper_half(a), _upper_half(b)
     a_low, b_low = a - a_high, b - b_high
@@ -114,9 +114,9 @@ def _with_special_values(x: VectorValue, y: VectorValue, size: VectorValue, resu
 
 
 def _parity(y: VectorValue) -> tuple[VectorValue, VectorValue]:
-    """Decide if y is a whole number, and an odd one. (Infinity is even.)"""
+    """Decide if y is an integer, and if it is odd. (Infinity is even.)"""
     fmt = FORMATS[y.element]
-    unit = 2.0**fmt.mantissa  # from here on floats are whole, from twice this they are even
+    unit = 2.0**fmt.mantissa  # floats from here on are integers, and from twice this even
     size = y.abs()
     shifted = size + unit
     large = size.ge(unit)

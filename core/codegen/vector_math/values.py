@@ -1,11 +1,11 @@
-"""Values that build LLVM text by Python arithmetic, for writing math functions.
+"""Values that build LLVM text through Python arithmetic, for writing math functions.
 
 A `Body` collects instructions; a `VectorValue` is an SSA name or constant in it, whose operators append instructions.
 The text is the same for any number of lanes except for the types, so LLVM chooses the registers.
 
 Only instructions that every target lowers without a library call are used: `llvm.fmuladd` becomes a fused operation
-where the hardware has one and two instructions elsewhere, so no algorithm here may rely on the fusion; rounding to
-integers is done by adding a big number because `roundeven` is a call on old x86.
+where the hardware has one and two instructions elsewhere, so no algorithm here may rely on fusion; numbers are rounded
+to integers by adding a big number, because `roundeven` is a call on old x86.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SUFFIX: Final = {"float": "f32", "double": "f64"}
 class Body:
     """The instructions of one function of `lanes`-wide values, and the intrinsics that they call.
 
-    `register_lanes` counts the float32s of a register that a permutation picks from: 16 with AVX-512 (F and DQ), 8 with
-    AVX2, both with fused multiply-add, else 0.
+    `register_lanes` is the number of float32s in a register from which a permutation picks: 16 with AVX-512 (F and DQ),
+    8 with AVX2, both only with fused multiply-add, else 0.
     """
 
     def __init__(self, lanes: int, *, register_lanes: int = 0) -> None:
@@ -41,7 +41,7 @@ class Body:
         return VectorValue(self, name, element)
 
     def const(self, value: float | int, element: str) -> VectorValue:
-        """Put the same number into every lane; floats are rounded to the element type."""
+        """Make a constant with the same number in every lane; floats are rounded to the element type."""
         text = _constant(value, element)
         if self.lanes > 1:
             text = "<" + ", ".join([f"{element} {text}"] * self.lanes) + ">"
@@ -69,7 +69,7 @@ def _constant(value: float | int, element: str) -> str:
 def _binary(
     of_floats: str, of_integers: str = "", *, gives: str = ""
 ) -> Callable[[VectorValue, VectorValue | float | int], VectorValue]:
-    """Make a method for an instruction with these names for floats and integers, or one name."""
+    """Make a method for an instruction, given its names for floats and integers, or one name for both."""
 
     def method(self: VectorValue, other: VectorValue | float | int) -> VectorValue:
         name = of_floats if self.is_float or not of_integers else of_integers
@@ -82,7 +82,7 @@ def _binary(
 class VectorValue:
     """A number per lane. Arithmetic with Python numbers lifts them to constants of the same type.
 
-    Comparisons are methods (`lt`, `eq`, ...): ordered ones, false where a side is NaN, except `ne`.
+    Comparisons are methods (`lt`, `eq`, ...): ordered ones, which are false if a side is NaN, except `ne`.
     """
 
     __slots__ = ("body", "element", "text")
@@ -107,8 +107,8 @@ class VectorValue:
     __or__ = _binary("or")
     __xor__ = _binary("xor")
     __lshift__ = _binary("shl")
-    __rshift__ = _binary("ashr")  # the sign is copied
-    shifted_right = _binary("lshr")  # zeros come in, which vectors of 64-bit integers have everywhere
+    __rshift__ = _binary("ashr")  # copies the sign
+    shifted_right = _binary("lshr")  # shifts in zeros; every target has it for 64-bit vectors, unlike ashr
     lt = _binary("fcmp olt", "icmp slt", gives="i1")
     gt = _binary("fcmp ogt", "icmp sgt", gives="i1")
     ge = _binary("fcmp oge", "icmp sge", gives="i1")
@@ -128,7 +128,7 @@ class VectorValue:
         return self._unordered(self)
 
     def where(self, a: VectorValue | float | int, b: VectorValue | float | int) -> VectorValue:
-        """Choose `a` in the lanes where this bool holds, `b` elsewhere; at least one of them is a VectorValue."""
+        """Choose `a` in the lanes where this bool holds, `b` elsewhere; at least one must be a VectorValue."""
         model = a if isinstance(a, VectorValue) else b
         if not isinstance(model, VectorValue):
             raise TypeError("where needs a VectorValue to know the type")
@@ -147,7 +147,7 @@ class VectorValue:
         return self.gt(bound).where(bound, self)
 
     def below(self, bound: float) -> VectorValue:
-        """Clamp from above, by comparing bits as integers; NaN with no sign becomes the bound."""
+        """Clamp from above, by comparing bits as integers; NaN without a sign becomes the bound."""
         return self.bits().lesser(self.lift(bound).bits()).from_bits(self.element)
 
     def fma(self, factor: VectorValue | float, addend: VectorValue | float) -> VectorValue:
@@ -155,7 +155,7 @@ class VectorValue:
         return self.body.intrinsic("fmuladd", self, self.lift(factor), self.lift(addend))
 
     def lesser(self, other: VectorValue) -> VectorValue:
-        """Choose the lesser of two signed integers."""
+        """Return the lesser of two signed integers."""
         return self.lt(other).where(self, other)
 
     def abs(self) -> VectorValue:
@@ -166,7 +166,7 @@ class VectorValue:
 
     @property
     def fills_avx512(self) -> bool:
-        """True where `scaled`, `fraction` and `bounded` are instructions: in whole registers of AVX-512."""
+        """True if `scaled`, `fraction` and `bounded` are instructions: in whole registers of AVX-512."""
         return self.body.register_lanes == 16 and self.body.lanes * BITS[self.element] == 512
 
     def scaled(self, exponent: VectorValue, *, where: VectorValue | None = None) -> VectorValue:
@@ -178,7 +178,7 @@ class VectorValue:
         return self._avx512("scalef", exponent, where=where)
 
     def fraction(self, bits: int, *, down: bool = False) -> VectorValue:
-        """Compute `self` less the nearest multiple of 2^-bits by one instruction of AVX-512; zero for infinities.
+        """Subtract the nearest multiple of 2^-bits by one instruction of AVX-512; infinities give zero.
 
         Args:
             down: subtract the next lower multiple instead.
@@ -194,11 +194,11 @@ class VectorValue:
         )
 
     def bounded(self, most: float) -> VectorValue:
-        """Clamp from below and above, to -most and most, by one instruction of AVX-512; NaN becomes one of them."""
+        """Clamp to the range from -most to most by one instruction of AVX-512; NaN becomes one of the two."""
         return self._avx512("range", self.lift(most), 2)
 
     def _avx512(self, name: str, *more: VectorValue | int, where: VectorValue | None = None) -> VectorValue:
-        """Call an instruction with more operands, rounding to nearest, in all lanes or those of a mask."""
+        """Call an AVX-512 instruction with further operands, rounding to nearest, in all lanes or those of a mask."""
         ty, mask, kind = self.body.type(self.element), f"i{self.body.lanes}", "ps" if self.element == "float" else "pd"
         lanes, else_ = "-1", "poison"
         if where is not None:
@@ -212,7 +212,7 @@ class VectorValue:
         return self.body.emit(f"call {ty} {symbol}({operands})", self.element)
 
     def in_whole_register(self, function: Callable[[VectorValue], VectorValue]) -> VectorValue:
-        """Apply a function to a whole register that begins with these lanes, and return as many lanes of its result."""
+        """Apply a function to a whole register that begins with these lanes, and return these lanes of its result."""
         count = self.body.register_lanes
         whole = Body(count, register_lanes=count)
         whole.lines, whole.declares = self.body.lines, self.body.declares
@@ -220,13 +220,13 @@ class VectorValue:
 
     @property
     def can_pick(self) -> bool:
-        """True where `picked` is an instruction."""
+        """True if `picked` is an instruction."""
         return self.element == "float" and self.body.lanes <= self.body.register_lanes
 
     def picked(self, table: Sequence[float]) -> VectorValue:
-        """Pick float32s from a table by the lowest bits of each lane, an integer of 32 bits.
+        """Pick float32s from a table by the lowest bits of each lane, a 32-bit integer.
 
-        The table has `register_lanes` numbers; with AVX-512 it may have twice as many.
+        The table has `register_lanes` numbers, or, with AVX-512, up to twice as many.
         """
         count = self.body.register_lanes
         numbers, indices = f"<{count} x float>", f"<{count} x i32> {self._widened(count).text}"
@@ -239,14 +239,14 @@ class VectorValue:
         return self._narrowed(self.body.emit(f"call {numbers} @llvm.x86.{name}({operands})", "float"))
 
     def _widened(self, count: int) -> VectorValue:
-        """Append lanes of any value until there are `count`."""
+        """Append lanes of arbitrary value until there are `count`."""
         if self.body.lanes == 1:
             ty = f"<{count} x {self.element}>"
             return self.body.emit(f"insertelement {ty} poison, {self.element} {self.text}, i64 0", self.element)
         return self._shuffled(self.body.lanes, count)
 
     def _narrowed(self, whole: VectorValue) -> VectorValue:
-        """Take the first lanes of a whole register, as many as this value has."""
+        """Return the first lanes of a whole register, as many as this value has."""
         count, found = self.body.register_lanes, VectorValue(self.body, whole.text, whole.element)
         if self.body.lanes == 1:
             ty = f"<{count} x {whole.element}>"
@@ -254,7 +254,7 @@ class VectorValue:
         return found._shuffled(count, self.body.lanes)
 
     def _shuffled(self, lanes: int, count: int) -> VectorValue:
-        """Take the first of `lanes` lanes, and poison where there are fewer, for a register of `count`."""
+        """Return the first `count` of `lanes` lanes, filled up with poison if there are fewer."""
         if lanes == count:
             return self
         ty = f"<{lanes} x {self.element}>"
@@ -262,7 +262,7 @@ class VectorValue:
         return self.body.emit(f"shufflevector {ty} {self.text}, {ty} poison, <{count} x i32> <{order}>", self.element)
 
     def unless_beyond(self, limit: float, name: str, near: VectorValue) -> VectorValue:
-        """Return `near`, or `llvm.<name>` of all lanes if the magnitude of any is above a limit."""
+        """Return `near`, or `llvm.<name>` of all lanes if any lane's magnitude is above a limit."""
         ty, test, lanes = self.body.type(self.element), self.body.type("i1"), self.body.lanes
         kind = SUFFIX[self.element] if lanes == 1 else f"v{lanes}{SUFFIX[self.element]}"
         beyond = self.abs().gt(limit)
@@ -311,8 +311,8 @@ class VectorValue:
 def polynomial(x: VectorValue, coefficients: Sequence[float | VectorValue]) -> VectorValue:
     """Compute the polynomial c[0] + c[1] x + ..., by Horner's rule in x² for pairs of terms c + c' x.
 
-    The pairs are independent, so the result takes little more than half the time. For three terms,
-    Horner's rule in x takes as long and needs one operation less.
+    The pairs are independent, so this takes little more than half the time. For three terms, Horner's rule in x takes
+    as long and needs one operation fewer.
     """
     if len(coefficients) == 3:
         return horner(x, coefficients)

@@ -230,8 +230,9 @@ def _heads(place: _Place, heads: int) -> int:
 def _operands(
     layout: HeadLayout, sizes: AttentionSizes, places: Sequence[Sequence[_Place]]
 ) -> tuple[tuple[_Operand, ...], float, int]:
-    """Return the arrays of the operands for a layout, the scale, and the number of nodes that need not run; -1 if there
-    are none.
+    """Return the arrays of the operands for a layout, the scale, and the number of nodes that need not run.
+
+    If the operands do not have the layout, there are no arrays, and the number is -1.
 
     Keys and values that groups of heads share may have another layout, because permuting them costs less than repeating
     them.

@@ -136,8 +136,8 @@ def _meter(kernel: Kernel, work: float, cores: Sequence[int]) -> Callable[[], fl
 def _written(spec: ArgSpec) -> NDArray[Any]:
     """Make an array of zeros that begins at a cache line, in pages of its own.
 
-    Vectors that span two lines would halve the speed of the closest cache. The system maps all unwritten pages to one
-    page of zeros, which would stay in that cache.
+    Vectors that span two lines would halve the speed of L1. The system maps all unwritten pages to one
+    page of zeros, which would stay in L1.
     """
     return aligned_copy(np.zeros(spec.shape, spec.dtype))
 

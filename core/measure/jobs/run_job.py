@@ -112,9 +112,8 @@ def _alarm_of(programs: Sequence[CompiledProgram]) -> Guard:
 
 
 def _load(program: CompiledProgram) -> Kernel:
-    from pegbox.codegen import (
-        load,
-    )  # imported here because LLVM is slow to import, and the parent imports this module's neighbours
+    # Imported here, because LLVM is slow to import, and the parent imports this module's neighbours.
+    from pegbox.codegen import load
 
     return load(program)
 

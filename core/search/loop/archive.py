@@ -94,9 +94,8 @@ def _result(records: Sequence[Record], task: Task | Objective | None, each_confi
     runs = by_run(trials_of(records))
     trials = [trial(number, record) for number, record in enumerate(chain.from_iterable(runs))]
     numbers: dict[object, int] = {each.config: each.number for each in trials}
-    for number, record in enumerate(
-        chain.from_iterable(runs)
-    ):  # the record's own run, in case several runs tried the config
+    # Each record points to the trial of its own run, in case several runs tried the config.
+    for number, record in enumerate(chain.from_iterable(runs)):
         numbers[record.run, configs[id(record)]] = number
 
     def number_of(record: Record) -> int:

@@ -22,7 +22,7 @@ from pegbox.search.subject import Subject
 @dataclass(frozen=True)
 class Limits:
     """The conditions to stop: after `trials` new measurements, `budget_seconds`, or `early_stopping` trials in a row
-    without a better one. None means no limit; without any, only an exhausted space or Ctrl-C ends the run.
+    without an improvement. None means no limit; without any, only an exhausted space or Ctrl-C ends the run.
     """
 
     trials: int | None = None

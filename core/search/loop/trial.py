@@ -54,10 +54,9 @@ def format_counts(counts: Mapping[str, int]) -> str:
 
 
 def validated(result: Result) -> Result:
-    """Return the measurer's result, or a failure if its costs are
+    """Return the measurer's result, or a failure if its costs are NaN, infinite or missing.
 
-    NaN, infinite or missing. Comparisons with NaN are false: as the first trial it would stay the best, and a cost
-    model would learn it.
+    Comparisons with NaN are false: as the first trial it would stay the best, and a cost model would learn it.
     """
     if not isinstance(result, Ok) or 0.0 < result.cost < math.inf:
         return result

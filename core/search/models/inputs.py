@@ -78,9 +78,8 @@ def tuner_over(
     if isinstance(over, TaskGroup):
         return group_tuner(over, lambda task: tuner_over(tuner, task, seed=seed, transfer=transfer, options=options))
     space = over if isinstance(over, ConfigSpace) else over.space
-    space.sample(
-        1, np.random.default_rng(0)
-    )  # before the tuner is asked, because an empty space is not the tuner's fault
+    # Before the tuner is asked, because an empty space is not the tuner's fault.
+    space.sample(1, np.random.default_rng(0))
     return make_tuner(tuner, space, seed=seed, options=options, **tuner_inputs(tuner, over, transfer))
 
 

@@ -116,8 +116,8 @@ def _scores(task: Task, cores: int, features: Features) -> Floats:
     """Score rows of features, and correct the scores for the number of cores, because the model was trained on
     single-threaded sketches.
 
-    Programs whose threads share little work each time get minus infinity, unless all are shared. With more work,
-    programs lose score by the share of their idle cores.
+    Programs whose threads share little work each time get minus infinity, unless all programs have threads. With more
+    work, programs lose score by the share of their idle cores.
     """
     scores = shipped_model()(described(features, task.target))
     starts = np.exp2(features[:, ProgramFeatures.names.index("parallel.regions")]) - 1.0
@@ -153,7 +153,7 @@ def _lengths(task: Task, *, without: str = "") -> list[tuple[str, int]]:
 def _with_threads(task: Task, alone: Task, rows: Digits) -> Digits:
     """Add the number of threads to rows of the task for one core: one for little work, else one per core.
 
-    A row that not all can share gets one thread.
+    A row that is not valid with that number gets one thread.
     """
     if alone is task:
         return rows

@@ -170,9 +170,7 @@ class TunerContract:
         assert first == again
 
     def test_gives_the_same_proposals_in_another_process(self) -> None:
-        assert self.proposals() == in_another_process(
-            self, "proposals"
-        )  # the call skips the test if necessary, so it comes first
+        assert self.proposals() == in_another_process(self, "proposals")  # which may skip the test
 
     def test_stays_inside_a_listed_space(self) -> None:
         whole = constrained_space()

@@ -1,4 +1,4 @@
-"""Inputs and results of measuring, and what hears of them."""
+"""Inputs and results of measuring, and their listeners."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ class PythonBasedMeasureCallback:
     """The base of callbacks of a script, which hear of each batch of measurements."""
 
     def callback(self, policy: Any, inputs: list[MeasureInput], results: list[MeasureResult]) -> None:
-        """Hear what was measured."""
+        """Receive the measurements."""
         raise NotImplementedError(f"{type(self).__name__} defines no callback(policy, inputs, results)")

@@ -55,7 +55,7 @@ def load_records(filename: str) -> Iterator[tuple[MeasureInput, MeasureResult]]:
 def load_best_record(
     filename: str, workload_key: str | None = None, target: TargetLike | None = None
 ) -> tuple[MeasureInput, MeasureResult] | tuple[None, None]:
-    """Read the best record of a workload on a target, or of all; (None, None) where nothing ran.
+    """Read the best record of a workload on a target, or of all; (None, None) if nothing ran.
 
     Results that were measured again at the end of a search count more than single ones. Raises as `load_records`.
     """

@@ -113,7 +113,7 @@ class SketchPolicy:
         )
 
     def search(self, options: TuningOptions) -> State | None:
-        """Search by these options; returns the best state of all, None where nothing ran.
+        """Search by these options; returns the best state of all, None if nothing ran.
 
         The fastest states of a search with a log are measured again at its end. Ctrl-C ends it.
 

@@ -25,10 +25,10 @@ class TaskSchedulerCallback:
     """A listener to the rounds; override what you need."""
 
     def pre_tune(self, task_scheduler: TaskScheduler, task_id: int) -> None:
-        """Hear that a task is tuned next."""
+        """Note that a task is tuned next."""
 
     def post_tune(self, task_scheduler: TaskScheduler, task_id: int) -> None:
-        """Hear that a task was tuned."""
+        """Note that a task was tuned."""
 
 
 class PrintTableInfo(TaskSchedulerCallback):
@@ -100,7 +100,7 @@ class TaskScheduler:
 
     @property
     def best_costs(self) -> list[float]:
-        """The seconds of the best of each task; 1e10 where nothing ran."""
+        """The seconds of the best of each task; 1e10 if nothing ran."""
         return [each.cost for each in self.progress]
 
     @property

@@ -20,7 +20,7 @@ WORKLOAD_FUNC_REGISTRY: dict[str, Workload] = {}
 
 
 def register_workload(func_name: str | Function, f: Function | None = None, override: bool = False) -> Any:
-    """Make a function of sizes that returns the tensors of a kernel a workload; a decorator where no `f` is given.
+    """Make a workload of a function of sizes that returns the tensors of a kernel; a decorator if no `f` is given.
 
     Raises `ArgumentError` if another definition has the name, unless `override` is given.
     """

@@ -21,7 +21,7 @@ Results = Sequence[MeasureResult]
 
 
 class LogToFile:
-    """A log; a search appends each of its trials, and what was measured again at its end."""
+    """A log; a search appends each of its trials, and the measurements that are repeated at its end."""
 
     def __init__(self, file_out: str | os.PathLike[str]) -> None:
         self.journal = Journal(file_out)

@@ -62,7 +62,7 @@ class Tuner:
         raise NotImplementedError(f"{type(self).__name__} defines no next_batch(batch_size)")
 
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
-        """Learn from what was measured."""
+        """Learn from measurements."""
 
     def ask(self, n: int) -> list[Config]:
         """Propose configurations, as pegbox asks for them."""
@@ -124,7 +124,7 @@ class Tuner:
         return self.space.range_length
 
     def _factory(self) -> Any:
-        """Return what makes the tuner of pegbox."""
+        """Return a factory that makes this tuner for pegbox."""
 
         def made(space: ConfigSpace, *, seed: int = 0) -> Tuner:
             return self
@@ -267,7 +267,7 @@ class XGBTuner(_BuiltIn):
         super().__init__(task, plan_size=plan_size, features=_FEATURES[feature_type], loss_type=_LOSSES[loss_type])
 
     def load_history(self, data_set: Iterable[tuple[MeasureInput, MeasureResult]], min_seed_records: int = 500) -> None:
-        """Learn from earlier trials of the template, of whatever shape, before the search begins.
+        """Learn from earlier trials of the template, of any shape, before the search begins.
 
         Args:
             data_set: as `record.load_from_file` gives it; trials of other templates are left out.
@@ -296,7 +296,7 @@ class XGBTuner(_BuiltIn):
 
 
 def _transfer(pairs: list[tuple[MeasureInput, MeasureResult]]) -> Transfer:
-    """Return what the trials of one workload teach; the latest result of a configuration counts."""
+    """Make transfer data from the trials of one workload; the latest result of a configuration counts."""
     task = pairs[0][0].task
     costs = {inp.config.digits: result.cost for inp, result in pairs}
     features = program_features(task.inner)(np.array([*costs], dtype=np.int64))

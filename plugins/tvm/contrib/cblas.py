@@ -20,7 +20,7 @@ register_func("tvm.contrib.cblas.matmul", _matmul, override=True)
 
 
 def matmul(lhs: te.Tensor, rhs: te.Tensor, transa: bool = False, transb: bool = False, **kwargs: Any) -> Any:
-    """Multiply two matrices, each transposed first if that is asked for. Its kernels run in this process only."""
+    """Multiply two matrices, each transposed first on request. Its kernels run in this process only."""
     rows, columns = lhs.shape[1 if transa else 0], rhs.shape[0 if transb else 1]
     return te.extern(
         (rows, columns),

@@ -41,7 +41,7 @@ class IntrinCall(Call):
 
 
 def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
-    """Take the effect of an intrinsic: calls have none here, whatever it says."""
+    """Accept the effect of an intrinsic, and ignore it: calls have none here."""
     if attr_key != "TCallEffectKind":
         raise ArgumentError(f"register_op_attr({op_name!r}, {attr_key!r}): intrinsics have only 'TCallEffectKind'")
     return value

@@ -36,7 +36,7 @@ class NDArray(np.ndarray[Any, Any]):
     asnumpy = numpy
 
     def copyfrom(self, source_array: npt.ArrayLike) -> NDArray:
-        """Take over the values of an array of the same shape; they are converted where the type differs.
+        """Take over the values of an array of the same shape; they are converted if the type differs.
 
         Raises `ArgumentError` for another shape.
         """

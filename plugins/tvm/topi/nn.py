@@ -32,7 +32,7 @@ def pad(
     pad_value: float = 0.0,
     name: str = "PadInput",
 ) -> te.Tensor:
-    """Add a border of one value: `pad_before[d]` elements before axis d, and `pad_after[d]` (as many) behind it."""
+    """Add a border of one value: `pad_before[d]` elements before axis d, and `pad_after[d]` (as many) after it."""
     after = pad_before if pad_after is None else pad_after
     if not len(pad_before) == len(after) == data.ndim:
         raise ComputeError(f"pad: {list(pad_before)} and {list(after)} for the {data.ndim} axes of {data.name}")
@@ -107,7 +107,7 @@ def matmul(
     tensor_a: te.Tensor, tensor_b: te.Tensor, bias: te.Tensor | None = None, out_dtype: str | None = None,
     transpose_a: bool = False, transpose_b: bool = False,
 ) -> te.Tensor:  # fmt: skip
-    """Multiply two matrices, each transposed first if that is asked for, and add a bias."""
+    """Multiply two matrices, each transposed first on request, and add a bias."""
     a, b = _as(tensor_a, out_dtype), _as(tensor_b, out_dtype)
     rows, depth = a.shape[::-1] if transpose_a else a.shape
     other, columns = b.shape[::-1] if transpose_b else b.shape

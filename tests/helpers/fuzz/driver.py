@@ -34,7 +34,7 @@ _REFUSALS = {
     "double_buffer": "(a double buffer)",  # which only the whole program can grant
     "is stored in": "(another place for a stage)",  # as above
     "emits more than": "(a program that long)",
-    "takes it for granted that neighbours": "(a stride that a C function does not know)",
+    "assumes that neighbours": "(a stride that a C function does not know)",
     "so that no stride of dimension": "(a stride that some sizes cannot have)",
 }
 """The refusals that lowering and the emitter may make, by words of the message."""
@@ -49,7 +49,7 @@ def run_case(case: Case, tally: Tally) -> None:
     try:
         run(case, tally)
     except Exception as error:
-        raise CaseFailed(report(shrunk(case, type(error), run), run)) from None
+        raise CaseFailed(report(shrunk(case, type(error), run), run, error)) from None
 
 
 def run(case: Case, tally: Tally) -> Schedule | None:

@@ -40,13 +40,15 @@ def _fails(case: Case, kind: type[Exception], run: Run) -> bool:
     return False
 
 
-def report(case: Case, run: Run) -> str:
-    """Write the text that a person needs for a case that fails."""
+def report(case: Case, run: Run, first: Exception) -> str:
+    """Write the text that a person needs for a case that fails; `first` is its error before shrinking."""
     lines = [f"seed {case.seed}, to be run again by: {case.command}", *_program(case)]
     try:
         run(case, Tally())
-    except Exception:
-        lines.append(traceback.format_exc(limit=-6))
+    except Exception as error:
+        lines += traceback.format_exception(error, limit=-6)
+    else:
+        lines += ["it passes when it is run again; at first:", *traceback.format_exception(first, limit=-6)]
     return "\n".join(lines)
 
 

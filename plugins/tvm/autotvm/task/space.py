@@ -51,7 +51,7 @@ class Knobs:
         return self.view.define_split(name, axis, "factors" if policy == "all" else policy, **options)
 
     def multi_filter(self, filter: Callable[[Any], bool]) -> None:
-        """Keep the configurations for which it is true; it is asked about all knobs of the template."""
+        """Keep the configurations for which the filter is true; it depends on all knobs of the template."""
         self._filter = filter
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class Knobs:
         self[name] = handle(knob.within(list(constraints)))
 
     def fallback_with_reference_log(self, ref_log: Iterable[tuple[Any, Any]]) -> None:
-        """Set the knobs like the configuration of a log, as `load_from_file` reads it, whose extents are most alike."""
+        """Set the knobs like the configuration in a log (see `load_from_file`) with the most similar extents."""
         splits = {name: knob.extent for name, knob in self._knobs.items() if isinstance(knob, SplitKnob)}
 
         def alike(config: Any) -> float:

@@ -82,12 +82,12 @@ def _warn_once(message: str) -> None:
 
 
 def get_config() -> Knobs:
-    """Return the configuration of the template that runs; it declares the knobs where the space is made."""
+    """Return the configuration of the template that runs; it declares the knobs while the space is made."""
     return _running.get() or _fallback(pegbox.Target.default())
 
 
 def template(task_name: str | Callable[..., Any], func: Callable[..., Any] | None = None) -> Any:
-    """Decorator: make a function a template under a name; without one, as before TVM 0.7, under its own.
+    """Decorate a function to make it a template under a name; without one, as before TVM 0.7, under its own.
 
     The template is called with its arguments alone; `pegbox.create_task` takes it, too.
 
@@ -155,7 +155,7 @@ class Task:
 
 
 def create(task_name: object, args: Sequence[Any], target: TargetLike | None = None) -> Task:
-    """Make a task from a template or its name. Raises what `pegbox.create_task` does."""
+    """Make a task from a template or its name. Raises the errors of `pegbox.create_task`."""
     name = task_name.name if isinstance(task_name, AutotvmTemplate) else task_name
     if not isinstance(name, str):
         raise TemplateError(f"{name!r} is not a template; decorate it with @autotvm.template('name')")
