@@ -1,14 +1,14 @@
-"""Attention, softmax(Q · Kᵀ · scale) · V, in blocks: the whole matrix of scores never exists.
+"""Attention, softmax(Q · Kᵀ · scale) · V, in blocks, without storing the whole matrix of scores.
 
-Keys and values go by in blocks. For each block, the scores of a few query rows, their maximum, their exponentials and
-the sums of these are computed; a recurrence over the blocks keeps the maximum and the sum so far, and gives the two
-factors with which the output so far and the block's part of it are weighted (Rabe and Staats, "Self-attention does not
+Keys and values are processed in blocks. For each block, the scores of a few query rows, their maximum, their
+exponentials and the sums of these are computed; a recurrence over the blocks keeps the maximum and the sum so far, and
+computes two factors that weight the output so far and the block's part of it (Rabe and Staats, "Self-attention does not
 need O(n²) memory", 2021; Dao et al., "FlashAttention", NeurIPS 2022):
 
     m' = max(m, top)    s' = s exp(m - m') + total exp(top - m')
     keep = s exp(m - m') / s'    take = exp(top - m') / s'    O' = O keep + (P · V) take
 
-The recurrence is a `te.scan` over the blocks, the output an ordered reduction of the maps O -> O keep + part. Scores
+The recurrence is a `te.scan` over the blocks; the output is an ordered reduction of the maps O -> O keep + part. Scores
 without a bias are multiplied by log2(e) together with their scale; exponentials are powers of two, which take fewer
 operations.
 """
@@ -40,17 +40,17 @@ def attention(
 ) -> tuple[te.TESchedule, list[te.Tensor]]:
     """Compute O[batch, heads, n_q, d_v] = softmax(Q · Kᵀ · scale + bias) · V, over the leading axes.
 
-    The inputs are Q[batch, heads, n_q, d], K[batch, kv_heads, n_k, d] and V[batch, kv_heads, n_k, d_v]. Other orders of
-    the axes are given by `layout`, as "BNHD"; with "BN3HD" all three are parts of one array. A bias is the last input:
-    its shape is `n_k` behind those axes of batch, heads and queries which `bias` names, as "HN".
+    The inputs are Q[batch, heads, n_q, d], K[batch, kv_heads, n_k, d] and V[batch, kv_heads, n_k, d_v]. `layout` gives
+    other orders of the axes, such as "BNHD"; with "BN3HD" all three are parts of one array. A bias is the last input:
+    its shape is those of the axes batch, heads and queries that `bias` names, such as "HN", followed by `n_k`.
 
     Each of the `kv_heads` (`heads` by default) serves the same number of query heads. With `causal`, the last query
     sees all keys and each one before it one key less, so there are at least as many keys as queries. A query whose keys
-    are all hidden by a bias of -inf gets zeros. The default of `scale` is 1/√d.
-    The types are float32 and float64: sums of exponentials in narrower ones are not accurate.
+    are all hidden by a bias of -inf gets zeros. The default of `scale` is 1/√d. The types are float32 and float64: sums
+    of exponentials in narrower types are not accurate.
 
     Raises:
-        TemplateError: sizes or a type that this cannot compute.
+        TemplateError: the template cannot compute these sizes or this type.
     """
     p = attention_of(batch, heads, n_q, n_k, d, kv_heads, causal, scale, d_v, dtype, layout, bias, cfg.target)
     names = ["QKV"] if p.layout.is_joined else ["Q", "K", "V"]

@@ -1,9 +1,10 @@
 """The schedule of attention: loops over heads, blocks of rows and blocks of keys, around the stages in turn.
 
-The scores of a block are register tiles that run along keys, from panels of K that are packed once for each head; the
-part of the output is register tiles that run along its columns, from V as it lies. The stages between them run along
-keys, the recurrence over the blocks runs along rows. Where keys and values come from beyond the second cache, the steps
-of the scores fetch the next panel of keys and the values of the block into it.
+The scores of a block are computed in register tiles with vectors along keys, from panels of K that are packed once for
+each head; the part of the output is computed in register tiles with vectors along its columns, from V as it is or
+packed. In the stages between them, vectors run along keys; in the recurrence over the blocks, along rows. If the
+second-level cache cannot hold keys and values, the steps of the scores prefetch the next panel of keys and the values
+of the block into it.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from pegbox.templates.register_tile import write_out
 from pegbox.templates.weight_blocks import is_small
 
 _ALIAS = 4096
-"""The bytes between elements that go to the same places of the first cache."""
+"""The distance in bytes of elements that map to the same sets of the first-level cache."""
 
 _TOGETHER = (4, 5, 3, 2, 1)
 """The numbers of vectors of a row whose exponentials may be computed together, best first: registers hold four."""
 
 
 def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -> te.TESchedule:
-    """Schedule all stages."""
+    """Schedule all stages of an attention."""
     s = te.create_schedule(of.out.op)
     block, rows, columns = _schedule_out(cfg, p, blocks, s, of)
     if blocks.count(p) > 1:
@@ -74,10 +75,10 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
 
 
 def _fetches(p: Attention, blocks: Blocks) -> bool:
-    """Decide if keys and values are prefetched: those that the second cache cannot hold, in blocks of many panels.
+    """Decide if keys and values that exceed the second-level cache are prefetched, in blocks of many panels.
 
-    With a causal mask, blocks that it hides would be fetched, too. To find the lines of panels that are not made of
-    whole ones takes so many instructions that AVX2's short steps take longer.
+    With a causal mask, hidden blocks would be fetched, too. If panels do not consist of whole lines, finding their
+    lines takes so many instructions that AVX2's short steps become slower.
     """
     widths = [blocks.width, *([blocks.columns] if blocks.packs_values else [])]
     is_lined = all(width * p.itemsize % LINE == 0 for width in widths)
@@ -116,7 +117,7 @@ def _schedule_keys(
 ) -> None:
     """Pack keys in squares of elements that are transposed in registers.
 
-    Squares of the same keys come one after the other, so that rows are read from end to end.
+    Squares of the same keys are consecutive, so that rows are read from end to end.
     """
     *axes, panel, r, z = packing.op.axis
     packing.pragma(panel, "loop_partition_hint")
@@ -133,7 +134,7 @@ def _schedule_packing(
     panels: Sequence[te.IterVar],
     each: tuple[te.Stage, te.IterVar] | None,
 ) -> None:
-    """Pack keys or values for each head where one thread computes it, else all at first."""
+    """Pack keys or values for each head if one thread computes it, else all of them beforehand."""
     if each is not None:
         packing.compute_at(*each)
     else:
@@ -154,7 +155,7 @@ def _schedule_made(
 def _schedule_tiles(
     p: Attention, blocks: Blocks, stage: te.Stage, i: te.IterVar, c: te.IterVar
 ) -> tuple[te.IterVar, te.IterVar]:
-    """Cut the innermost loops over rows and columns into register tiles; return loops over rows of them, and tiles."""
+    """Cut the innermost loops over rows and columns into register tiles; return loops over rows of tiles, and tiles."""
     io, ii = stage.split(i, factor=blocks.mr)
     co, ci = stage.split(c, factor=blocks.columns)
     cv, lanes = stage.split(ci, factor=p.lanes)
@@ -176,7 +177,7 @@ def _schedule_scores(
             each.storage_align(each.op.axis[-2], blocks.keys, p.lanes)
     io, ii = stage.split(i, factor=blocks.mr)
     jo, ji = stage.split(j, factor=blocks.width)
-    stage.pragma(jo, "loop_partition_hint")  # masks and narrower tiles are for the last keys alone
+    stage.pragma(jo, "loop_partition_hint")  # only the last keys need masks and narrower tiles
     *_, i, j = tile.op.axis
     (r,) = tile.op.reduce_axis
     if blocks.is_packed:
@@ -198,7 +199,7 @@ def _schedule_scores(
 
 
 def _schedule_tops(p: Attention, blocks: Blocks, stage: te.Stage, scores: te.Stage, tile: te.IterVar) -> None:
-    """Compare the scores of each register tile as soon as it is done; tiles of less than a vector have to wait."""
+    """Find the maxima of each register tile as soon as it is done; tiles narrower than a vector have to wait."""
     t, b, x, i, lanes = stage.op.axis
     (j,) = stage.op.reduce_axis
     io, ii = stage.split(i, factor=blocks.mr)
@@ -215,7 +216,7 @@ def _schedule_tops(p: Attention, blocks: Blocks, stage: te.Stage, scores: te.Sta
 def _schedule_weights(p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages) -> te.IterVar:
     """Schedule the weights and their sums, several independent vectors at a time; return their loop.
 
-    Between the steps of products these are vectors of a tile's rows, else of one row, which needs fewer registers.
+    The vectors are of a tile's rows between the steps of products, else of one row, which needs fewer registers.
     """
     weight, totals = s[of.weight], s[of.totals]
     t, b, x, i, lanes = totals.op.axis
@@ -240,7 +241,7 @@ def _schedule_weights(p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages
 
 
 def _schedule_vectors(p: Attention, blocks: Blocks, stage: te.Stage) -> te.IterVar:
-    """Compute a vector of each of some rows at a time; return the loop over vectors."""
+    """Compute one vector for each of several rows at a time; return the loop over vectors."""
     b, x, i, j = stage.op.axis
     io, ii = stage.split(i, factor=blocks.mr)
     jo, lanes = stage.split(j, factor=p.lanes)
@@ -254,8 +255,8 @@ def _schedule_parts(
 ) -> None:
     """Schedule the products with the values.
 
-    Where it streams, the weights of the next keys are computed between the steps of the first register tile of a row:
-    units that add have nothing else to do, and nothing waits for a result.
+    If the blocks stream, the weights of the next keys are computed between the steps of the first register tile of a
+    row: the units that add are idle then, and nothing waits for a result.
     """
     stage = s[of.parts]
     t, b, x, i, c = stage.op.axis
@@ -295,6 +296,6 @@ def _schedule_rest(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.T
 
 
 def _lanes(stage: te.Stage, axis: te.IterVar, lanes: int, extent: int) -> None:
-    """Vectorize a loop by as many vectors as divide its extent, up to four."""
+    """Vectorize a loop by the largest number of vectors, up to four, that divides its extent."""
     width = next((n for n in (4, 2, 1) if extent % (n * lanes) == 0), 1) * lanes
     stage.vectorize(stage.split(axis, factor=width)[1])

@@ -13,14 +13,14 @@ from pegbox.errors import ComputeError, TemplateError
 from pegbox.expr import nbytes
 from pegbox.templates.array_size import check_array_sizes
 
-_FEW = 8  # the most queries for which all heads of a group share one product
+_FEW = 8  # the largest number of queries for which all heads of a group share one product
 BIAS_AXES = "BHN"
-"""The axes that a bias may have in front of the keys: batch, heads, queries."""
+"""The axes that a bias may have before the keys: batch, heads and queries."""
 
 
 @dataclass(frozen=True)
 class Attention(AttentionSizes):
-    """softmax(Q · Kᵀ · scale) · V, `n_q` queries of `heads` heads, `n_k` keys and values of `kv_heads` heads."""
+    """An attention, softmax(Q · Kᵀ · scale) · V: `heads` heads of `n_q` queries, `kv_heads` heads of `n_k` keys."""
 
     causal: bool
     scale: float
@@ -46,20 +46,20 @@ class Attention(AttentionSizes):
 
     @property
     def group(self) -> int:
-        """The query heads of each key head."""
+        """The number of query heads for each key head."""
         return self.heads // self.kv_heads
 
     @property
     def is_kept(self) -> bool:
-        """True where the second cache keeps keys and values from one block of rows to the next.
+        """True if the second-level cache keeps keys and values from one block of rows to the next.
 
-        A quarter of it is for the scores, the output, and lines that its ways lose.
+        A quarter of it is left for the scores, the output, and lines that conflict.
         """
         return self.n_k * (self.d + self.d_v) * self.itemsize <= self.target.caches.l2 * 3 // 4
 
     @property
     def is_folded(self) -> bool:
-        """True where the rows of a product are the queries of all heads of a group."""
+        """True if the rows of a product are the queries of all heads of a group."""
         return self.n_q <= _FEW
 
     @property
@@ -69,17 +69,17 @@ class Attention(AttentionSizes):
 
     @property
     def rows(self) -> int:
-        """The rows of a product."""
+        """The number of rows of a product."""
         return self.group * self.n_q if self.is_folded else self.n_q
 
     @property
     def flop(self) -> int:
-        """The multiplications and additions of both products, without keys that are not seen."""
+        """The number of multiplications and additions of both products, without masked keys."""
         keys = sum(range(self.n_k - self.n_q + 1, self.n_k + 1)) if self.causal else self.n_q * self.n_k
         return 2 * self.batch * self.heads * keys * (self.d + self.d_v)
 
     def kv_head(self, x: te.Expr) -> te.Expr:
-        """Return the key head of the second of the leading axes."""
+        """Return the key head for an index of the second leading axis."""
         return x if self.is_folded else x // self.group
 
     def query(self, x: te.Expr, row: te.Expr) -> tuple[te.Expr, te.Expr]:
@@ -87,17 +87,17 @@ class Attention(AttentionSizes):
         return (x * self.group + row // self.n_q, row % self.n_q) if self.is_folded else (x, row)
 
     def row(self, head: te.Expr, query: te.Expr) -> tuple[te.Expr, te.Expr]:
-        """Return the second of the leading axes and the row of a query."""
+        """Return the index of the second leading axis, and the row, of a query."""
         if self.is_folded:
             return head // self.group, head % self.group * self.n_q + query
         return head, query
 
     def reads_values(self, columns: int) -> bool:
-        """Decide if the values lie as tiles of so many vectors read them: whole rows, one behind the other."""
+        """Decide if tiles of that many vectors read the values in memory order: whole rows, one after the other."""
         return self.layout.axes.endswith("ND") and self.d_v <= columns * self.lanes
 
     def last_key(self, row: te.Expr) -> te.Expr:
-        """Return the last key that a row sees, with a causal mask."""
+        """Return the last key that a row sees under a causal mask."""
         return (row % self.n_q if self.is_folded else row) + (self.n_k - self.n_q)
 
 
@@ -116,10 +116,10 @@ def attention_of(
     bias: str | None,
     target: Target,
 ) -> Attention:
-    """Check the arguments of the template, and put in the defaults.
+    """Check the arguments of the template, and fill in the defaults.
 
     Raises:
-        TemplateError: sizes or a type that the template cannot compute.
+        TemplateError: the template cannot compute these sizes or this type.
     """
     given = {"batch": batch, "heads": heads, "n_q": n_q, "n_k": n_k, "d": d}
     given |= {"kv_heads": heads if kv_heads is None else kv_heads, "d_v": d if d_v is None else d_v}

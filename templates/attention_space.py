@@ -1,9 +1,9 @@
 """The knobs of attention, and their constraints.
 
 Both products have register tiles of `mr` rows: `vectors` × lanes keys of the scores, `columns` × lanes columns of the
-output. With keys="dot" lanes run along the reduction instead, for few rows, and a tile has `vectors` keys. A block has
-`tiles` × `mr` query rows and at most `block` keys (0: all), rounded up to tiles: its scores stay in the first caches.
-Blocks share the keys evenly.
+output. With keys="dot", for few rows, lanes run along the reduction instead, and a tile has `vectors` keys. A block has
+`tiles` × `mr` query rows and at most `block` keys (0: all), rounded up to tiles, so that its scores stay in the closest
+caches. Blocks share the keys evenly.
 
 With enough registers, the first tile of a row of tiles of the output computes the weights of its keys itself
 (`Blocks.streams`), unless blocks are so short that the factors after each block would cost more.
@@ -29,43 +29,43 @@ PACKED, DOT, PLAIN = "packed", "dot", "plain"
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 _TILES = (1, 2, 3, 4, 6, 8, 12, 16)
 _BLOCKS = (32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
-_FEW_ROWS = 16  # the most rows for which packing the keys may not pay
-_WHOLE = 2048  # the most keys in a single block
-_ROOMY = 32  # the fewest registers that hold a tile and the values of an exponential
-_LONG = 512  # the fewest keys of a block after which the factors of a few rows at a time cost little
-_UNEVEN = 1.05  # the cost of two tiles, the second of them narrower, relative to their columns
-_TALL = 8  # the most rows of a tile beside whose accumulators exponentials find registers
-_PARTIAL = 1.1  # the time of tiles, the last of which has fewer columns
+_FEW_ROWS = 16  # the largest number of rows for which packing the keys may not pay
+_WHOLE = 2048  # the largest number of keys in a single block
+_ROOMY = 32  # the smallest number of registers that hold a tile and the values of an exponential
+_LONG = 512  # the smallest number of keys in a block for which the factors of a few rows at a time cost little
+_UNEVEN = 1.05  # the relative cost of two tiles if the second one is narrower
+_TALL = 8  # the largest number of rows of a tile whose accumulators leave registers for exponentials
+_PARTIAL = 1.1  # the relative time of tiles if the last one has fewer columns
 
-# Times, in those of a multiply-add of vectors:
-_SOFTMAX = 16.0  # of a vector of scores
-_STREAMED = 7.0  # of that between the steps of the products with the values
-_KEEPING = 2.0  # more, if further tiles need the weights
-_SPILLED = 1.2  # more, if the scores have left the first cache
-_WAITING = 24.0  # more, shared by the rows of a tile, if these are few and wait for each step
-_FEW_CHAINS = 4  # the rows of a tile that no longer wait
-_RESCALING = 8.0  # of rescaling a vector of the output after a block of keys
-_RECURRENCE = 60.0  # of computing the factors for that
-_PACKING = 6.0  # of packing a vector of keys or values
-_TILE = 1.0  # of the ends of a register tile
-_ADDING_LANES = 4  # of adding up the lanes of a score
-_STEP = 0.02 * LATENCY  # of a step's own instructions: large tiles have fewer steps
-_SCARCE = 0.8  # more, if a step has few accumulators: measured on a Zen 4, where 10 of AVX2 reach 92% of the peak
-_CROWDING = 0.0006  # cycles of the square of the accumulators: tiles that leave some registers are preferred
-_LOAD = 0.1  # of a load, for each line after the first that is multiplied in a cycle: loads are no faster then
+# Times, in units of a multiply-add of vectors:
+_SOFTMAX = 16.0  # for a vector of scores
+_STREAMED = 7.0  # for the same between the steps of the products with the values
+_KEEPING = 2.0  # additionally, if further tiles need the weights
+_SPILLED = 1.2  # additionally, if the scores have left the first-level cache
+_WAITING = 24.0  # additionally, shared by the rows of a tile, if these are few and wait for each step
+_FEW_CHAINS = 4  # the number of rows of a tile from which on they do not wait
+_RESCALING = 8.0  # for rescaling a vector of the output after a block of keys
+_RECURRENCE = 60.0  # for computing the factors of that
+_PACKING = 6.0  # for packing a vector of keys or values
+_TILE = 1.0  # for the ends of a register tile
+_ADDING_LANES = 4  # for adding up the lanes of a score
+_STEP = 0.02 * LATENCY  # for a step's own instructions: large tiles have fewer steps
+_SCARCE = 0.8  # additionally, if a step has few accumulators: on a Zen 4, 10 accumulators of AVX2 reach 92% of the peak
+_CROWDING = 0.0006  # cycles per square of the accumulators, so that tiles that leave some registers are preferred
+_LOAD = 0.1  # for a load, for each line after the first that is multiplied in a cycle: loads are no faster then
 _OVERLAP = 0.75  # the part of a narrow tile's waiting during which its neighbours compute
 
-# The cycles of fetching a line of keys or values, and the cycles of multiply-adds with it that hide them all:
-_NEAR = (0.25, 3)  # from the second cache
-_CROSSING = (0.7, 3)  # of values that lie as the caller has them: their vectors reach into two lines
-_FAR = (2.0, 24)  # from beyond the second cache
+# The cycles for fetching a line of keys or values, and the cycles of multiply-adds with it that hide them all:
+_NEAR = (0.25, 3)  # from the second-level cache
+_CROSSING = (0.7, 3)  # for values in the caller's layout, whose vectors may span two lines
+_FAR = (2.0, 24)  # from beyond the second-level cache
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """The sizes of a configuration: of a block of rows and of keys, and of the register tiles.
+    """The sizes in a configuration: blocks of rows and of keys, and register tiles.
 
-    `scales_keys` says that packed keys are scaled, instead of the queries of each block of rows.
+    If `scales_keys`, packed keys are scaled instead of the queries of each block of rows.
     """
 
     mr: int
@@ -91,7 +91,7 @@ class Blocks:
 
 
 def declare(cfg: pb.TemplateConfig, p: Attention) -> None:
-    """Declare the knobs; the first value of each is good without a search."""
+    """Declare the knobs, each with a first value that is good without a search."""
     ways = [DOT, PACKED] if 1 < p.rows <= _FEW_ROWS else [DOT] if p.rows == 1 else [PACKED]
     ways.sort(key=lambda way: _first(p, way == PACKED).time)
     if len(ways) > 1:
@@ -114,7 +114,7 @@ def declare(cfg: pb.TemplateConfig, p: Attention) -> None:
 
 
 class _First(NamedTuple):
-    """The values that a search begins with, and their estimated time."""
+    """The first values of a search, and their estimated time."""
 
     time: float
     mr: int
@@ -147,7 +147,7 @@ def _first(p: Attention, packed: bool) -> _First:
 
 
 def _best_columns(p: Attention, mr: int, columns: list[int]) -> set[int]:
-    """Return the fastest width of a tile of the output, and the fastest with which it has all columns."""
+    """Return the fastest width of an output tile, and the fastest width with which one tile has all columns."""
     fitting = [c for c in columns if _fits(p, mr, c)]
     whole = [c for c in fitting if c * p.lanes >= p.d_v]
     return {min(some, key=lambda c: (min(_products(p, mr, c)), -c)) for some in (fitting, whole) if some}
@@ -171,14 +171,14 @@ def _step_cost(p: Attention, rows: int, vectors: int, lines: tuple[float, int] =
 
 
 def _line(p: Attention, rows: int, times: tuple[float, int]) -> float:
-    """Estimate the time of fetching a line that so many rows use, where their multiply-adds do not hide it."""
+    """Estimate the time of fetching a line that is not hidden by the multiply-adds of the given number of rows."""
     cycles, hidden = times
     used = rows * LINE / (p.lanes * p.itemsize) / p.target.multiply_adds
     return cycles * p.target.multiply_adds * max(0.0, 1 - used / hidden)
 
 
 def _far(p: Attention, rows: int) -> float:
-    """Estimate the time of fetching keys and values for each block of so many rows."""
+    """Estimate the time of fetching keys and values for each block of the given number of rows."""
     if p.is_kept:
         return 0.0
     of_keys = (p.d + p.d_v) * p.itemsize
@@ -186,17 +186,17 @@ def _far(p: Attention, rows: int) -> float:
 
 
 def _row_tiles(p: Attention, mr: int) -> list[tuple[int, int]]:
-    """List the heights of register tiles, and how many there are of each."""
+    """List the heights of register tiles, and the number of tiles of each height."""
     whole, rest = divmod(p.rows, mr)
     return [(mr, whole), *([(rest, 1)] if rest else [])]
 
 
 def _products(p: Attention, mr: int, columns: int) -> tuple[float, float]:
-    """Estimate the time of the products with the values: packed ones, and as they lie (infinite if tiles cannot)."""
+    """Estimate the time of the products with packed values, and with values as they are (infinite if not possible)."""
     whole = -(-p.d_v // (columns * p.lanes))
     partial = 1.0 if p.d_v % (columns * p.lanes) == 0 else _PARTIAL
     if whole == 2 and partial > 1 and p.target.vector_registers >= _ROOMY:
-        # The second tile has no more vectors than are left.
+        # The second tile has at most the remaining vectors.
         partial = _UNEVEN * -(-p.d_v // p.lanes) / (2 * columns)
     steps = partial * _seen(p, 1) * whole
     packed, plain = (
@@ -207,17 +207,17 @@ def _products(p: Attention, mr: int, columns: int) -> tuple[float, float]:
 
 
 def _packing(p: Attention, count: int, width: int) -> float:
-    """Estimate the time of packing so many keys or values, of `width` elements, which all products with them share."""
+    """Estimate the time of packing keys or values of `width` elements, which all products with them share."""
     return _PACKING * count * -(-width // p.lanes) / (1 if p.is_folded else p.group)
 
 
 def _scores(p: Attention, mr: int, vectors: int, keys: int, *, packed: bool) -> float:
-    """Estimate the time of the scores, in blocks of so many keys; the last tile of a block may be narrower."""
+    """Estimate the time of the scores for blocks of `keys` keys; the last tile of a block may be narrower."""
     whole, rest = divmod(-(-keys // p.lanes) if packed else keys, vectors)
     depth = p.d if packed else -(-p.d // p.lanes) + _ADDING_LANES
     total = 0.0
     for rows, count in _row_tiles(p, mr):
-        # A narrow tile has few accumulators, but those of its neighbours are in flight, too.
+        # A narrow tile has few accumulators, but overlaps with its neighbours.
         last = _step_cost(p, rows, rest) - _OVERLAP * (step_cost(rows, rest) - rows * rest) if rest else 0.0
         total += count * (depth * (whole * _step_cost(p, rows, vectors) + last) + (whole + (rest > 0)) * _TILE)
     seen = _seen(p, keys) if packed else min(_seen(p, keys), p.n_k)  # no lanes of keys to fill
@@ -228,7 +228,7 @@ def _softmax(p: Attention, mr: int, tiles: int, keys: int, *, keeps: bool) -> fl
     """Estimate the time of exponentials, and of rescaling after each block of keys.
 
     Args:
-        keeps: further tiles of the output need the weights, where the first one computes them.
+        keeps: True if the first tile of the output computes the weights and further tiles need them.
     """
     rows, streams = mr * tiles, _streams(p, keys)
     seen = _seen(p, keys, rows)
@@ -244,30 +244,30 @@ def _softmax(p: Attention, mr: int, tiles: int, keys: int, *, keeps: bool) -> fl
 
 
 def _seen(p: Attention, keys: int, rows: int = 1) -> float:
-    """Return the keys that a row meets on average, with blocks of so many; blocks beyond the diagonal are left out."""
+    """Return the average number of keys for a row, in blocks of `keys` keys without those beyond the diagonal."""
     whole = -(-p.n_k // keys) * keys
     return min(whole, p.n_k - p.n_q / 2 + (keys + rows) / 2) if p.causal and not p.is_folded else whole
 
 
 def _step(p: Attention, vectors: int, *, packed: bool) -> int:
-    """Return the number that the keys of a block are a multiple of."""
+    """Return the number of which the keys of a block are a multiple."""
     return vectors * p.lanes if packed else math.lcm(vectors, p.lanes)
 
 
 def _is_near(p: Attention, rows: int, keys: int) -> bool:
-    """Decide if the scores of a block stay in the second cache."""
+    """Decide if the scores of a block stay in the second-level cache."""
     return rows * keys * p.itemsize <= p.target.caches.l2 // 4
 
 
 def _blocks(p: Attention) -> list[int]:
-    """List the values of the knob `block`, each of which cuts the keys into another number of blocks."""
+    """List the values of the knob `block`, each with a different number of blocks of keys."""
     counts = {-(-p.n_k // block): block for block in _BLOCKS if block < p.n_k}
     whole = [0] if p.n_k <= _WHOLE or not counts else []
     return [*whole, *sorted(counts.values())]
 
 
 def _keys(p: Attention, block: int, step: int) -> int:
-    """Return the keys of a block: a multiple of `step`, or of a vector if there is a single block."""
+    """Return the number of keys of a block: a multiple of `step`, or of a vector if there is a single block."""
     count = -(-p.n_k // block) if block else 1
     step = step if count > 1 else p.lanes
     return -(-p.n_k // (count * step)) * step
@@ -283,7 +283,7 @@ def _widths(most: int) -> list[int]:
 
 
 def _from(first: int, values: list[int]) -> list[int]:
-    """Put one of the values first, if it is among them."""
+    """Move a value to the front, if it is among the others."""
     return sorted(values, key=lambda value: value != first)
 
 
@@ -296,7 +296,7 @@ def _reads(p: Attention, ways: list[str], *names: str) -> tuple[str, ...]:
 
 
 def blocks_of(c: KnobValues, p: Attention) -> Blocks:
-    """Return the sizes that a configuration gives."""
+    """Return the sizes in a configuration."""
     packed, mr = _way(c, p) == PACKED, c["mr"].val
     width = c["vectors"].val * (p.lanes if packed else 1)
     keys = _keys(p, c["block"].val, _step(p, c["vectors"].val, packed=packed))

@@ -16,24 +16,24 @@ from pegbox.templates.attention_space import Blocks
 _LOG2_E = math.log2(math.e)
 
 _Operand: TypeAlias = Callable[..., Any]
-"""A query, key or value by its batch, head, row and column."""
+"""A function that returns a query, key or value by its batch, head, row and column."""
 
 
 @dataclass(frozen=True)
 class Stages:
-    """The tensors on the way to the output.
+    """The tensors between the inputs and the output.
 
     Attributes:
         out, made: the output in its layout, and with rows of queries.
-        values: the array of the values, or packed ones.
-        scaled, panels, across: scaled queries, packed keys and packed values; None where a configuration has none.
+        values: the array of the values, or the packed values.
+        scaled, panels, across: the scaled queries, packed keys and packed values; None if a configuration has none.
         raw, scores: products of queries and keys, before and after the bias and masks.
         tops, top: the largest score of a block of keys, for each lane and for each row.
-        base: what is subtracted from the scores: the largest one, if it is finite; `top` without a bias.
-        totals, total: the sums of its weights, in the same way.
-        weight, kept: powers of two of scores, and their copies for all but the first tile of a row of tiles of the
-            output; None where they need none.
-        parts, rest: the values that they sum up in a block: all columns, or those of the first tile and the others.
+        base: the number that is subtracted from the scores: the largest one, if it is finite; `top` without a bias.
+        totals, total: the sums of the block's weights, for each lane and for each row.
+        weight, kept: powers of two of scores, and their copies for all but the first tile of a row of output tiles;
+            None if they need none.
+        parts, rest: the weighted sums of values in a block: all columns, or those of the first tile and the others.
         take: the factors of the parts.
     """
 
@@ -58,7 +58,7 @@ class Stages:
 
 
 def compute(p: Attention, blocks: Blocks, arrays: list[te.Tensor], bias: te.Tensor | None) -> Stages:
-    """Compute the output through blocks of keys; rows are queries, of all heads of a group if they are few."""
+    """Compute the output in blocks of keys; rows are queries, of all heads of a group if they are few."""
     q, k, v = (partial(p.layout.element, arrays, part) for part in range(3))
     panels = _packed_keys(p, blocks, k) if blocks.is_packed else None
     across = _packed_values(p, blocks, v) if blocks.packs_values else None
@@ -105,7 +105,7 @@ def compute(p: Attention, blocks: Blocks, arrays: list[te.Tensor], bias: te.Tens
 
 
 def _packed_keys(p: Attention, blocks: Blocks, k: _Operand) -> te.Tensor:
-    """Pack keys into panels [keys / width][d][width], zeros beyond the last one."""
+    """Pack keys into panels [keys / width][d][width], with zeros beyond the last key."""
     width, scale, zero = blocks.width, te.const(_scale(p), p.dtype), te.const(0, p.dtype)
 
     def key(b: te.Expr, x: te.Expr, j: te.Expr, r: te.Expr) -> Any:
@@ -119,7 +119,7 @@ def _packed_keys(p: Attention, blocks: Blocks, k: _Operand) -> te.Tensor:
 
 
 def _packed_values(p: Attention, blocks: Blocks, v: _Operand) -> te.Tensor:
-    """Pack values into panels [d_v / columns][keys][columns], zeros beyond the last column."""
+    """Pack values into panels [d_v / columns][keys][columns], with zeros beyond the last column."""
     columns, zero = blocks.columns, te.const(0, p.dtype)
     return te.compute(
         (p.batch, p.kv_heads, -(-p.d_v // columns), p.n_k, columns),
@@ -129,17 +129,17 @@ def _packed_values(p: Attention, blocks: Blocks, v: _Operand) -> te.Tensor:
 
 
 def _scale(p: Attention) -> float:
-    """Return the factor of the scores: with log2(e), unless a bias is added, which could overflow with it."""
+    """Return the factor of the scores, including log2(e) unless a bias is added, which could overflow with it."""
     return p.scale * (_LOG2_E if p.bias is None else 1)
 
 
 def _exponent(p: Attention, difference: te.Expr) -> te.Expr:
-    """Return the exponent of the power of two for a difference of scores."""
+    """Return the exponent of two that is the exponential of a difference of scores."""
     return difference if p.bias is None else difference * te.const(_LOG2_E, p.dtype)
 
 
 def _queries(p: Attention, blocks: Blocks, q: _Operand) -> tuple[_Operand, te.Tensor | None]:
-    """Return the queries by rows, and the tensor of scaled ones unless keys are scaled."""
+    """Return the queries by rows, and the tensor of scaled queries, unless keys are scaled."""
 
     def query(b: te.Expr, x: te.Expr, i: te.Expr, r: te.Expr) -> Any:
         return q(b, *p.query(x, i), r)
@@ -175,7 +175,7 @@ def _masked(
     i: te.Expr,
     j: te.Expr,
 ) -> te.Expr:
-    """Return a score with its bias; for a key that the row does not see, the lowest value, or -inf beside a bias.
+    """Return a score with its bias; a masked key gets the lowest number, or -inf if there is a bias.
 
     Without a bias, each row sees a key with a higher score; with one, all of its scores may be the lowest number.
     """
@@ -183,7 +183,7 @@ def _masked(
     is_longer = blocks.count(p) * blocks.keys > p.n_k
     head, query = p.query(x, i)
     value = biased(raw(b, x, i, j), bias, (b, head, query, j))
-    if bias is not None and is_longer:  # the bias ends there
+    if bias is not None and is_longer:  # the bias has no further elements
         value = te.if_then_else(j < p.n_k, value, hidden)
     seen = [j <= p.last_key(i)] if p.causal else [j < p.n_k] if is_longer and bias is None else []
     return te.select(seen[0], value, hidden) if seen else value
@@ -192,7 +192,7 @@ def _masked(
 def _over_keys(
     p: Attention, blocks: Blocks, name: str, tensor: te.Tensor, of_vectors: Any, of_lanes: Any
 ) -> tuple[te.Tensor, te.Tensor]:
-    """Reduce the rows of each block of keys, its vectors first, then their lanes; return both."""
+    """Reduce the rows of each block of keys, first over vectors, then over lanes; return both results."""
     size, by_block = blocks.keys, (blocks.count(p), *p.lead, p.rows)
     j, z = te.reduce_axis((0, size // p.lanes), name=f"j_{name}"), te.reduce_axis((0, p.lanes), name=f"z_{name}")
 
@@ -213,7 +213,7 @@ def _parts(
     start: int,
     stop: int,
 ) -> te.Tensor:
-    """Sum up the values of each block of keys by their weights, in the columns from `start` to `stop`."""
+    """Compute the weighted sums of the values of each block of keys, in the columns from `start` to `stop`."""
     size, count, columns = blocks.keys, blocks.count(p), blocks.columns
     jv = te.reduce_axis((0, size), name="jv")
 
@@ -238,14 +238,14 @@ def _in_layout(p: Attention, made: te.Tensor) -> te.Tensor:
     return te.compute(axes.shape(p.batch, p.heads, p.n_q, p.d_v), element, name="O")
 
 
-# A maximum that may lose NaN, which the exponentials of the scores still have, is one instruction instead of three.
+# This maximum may lose NaN, which the scores' exponentials still have, but is one instruction instead of three.
 _largest = te.comm_reducer(lambda a, b: te.select(a > b, a, b), te.min_value, name="largest")
 
 
 def _divisor(p: Attention, total: te.Expr) -> te.Expr:
-    """Return a sum of weights; a finite number for a sum of zeros, whose scores are all -inf, as a bias makes them."""
-    least = te.const(0.5, p.dtype)  # the largest weight of others is 1
-    return total if p.bias is None else te.select(total < least, least, total)  # an instruction, which keeps NaN
+    """Return a sum of weights as a divisor: not zero even if a bias makes all scores -inf."""
+    least = te.const(0.5, p.dtype)  # the largest weight of any other row is 1
+    return total if p.bias is None else te.select(total < least, least, total)  # one instruction, which keeps NaN
 
 
 def _origin(p: Attention, top: te.Expr) -> te.Expr:
@@ -253,7 +253,7 @@ def _origin(p: Attention, top: te.Expr) -> te.Expr:
 
 
 def _factors(p: Attention, top: te.Tensor, total: te.Tensor) -> tuple[te.Tensor | None, te.Tensor]:
-    """Return the factors of the output so far (none with one block), and of the part of a block, for each row."""
+    """Return the factors of the output so far (None for one block) and of a block's part, for each row."""
     shape, first, dtype = top.shape, (1, *top.shape[1:]), top.dtype
     one, zero = te.const(1, dtype), te.const(0, dtype)
     if shape[0] == 1:
@@ -298,7 +298,7 @@ _in_order = te.comm_reducer(_follow, lambda f, y: (te.const(1, f), te.const(0, y
 def _combined(
     p: Attention, blocks: Blocks, keep: te.Tensor | None, take: te.Tensor, parts: te.Tensor, rest: te.Tensor | None
 ) -> te.Tensor:
-    """Compute the output from its parts, without the blocks that no query of a block of rows sees.
+    """Compute the output from its parts, skipping blocks of keys that no query of a block of rows sees.
 
     Args:
         keep: the factor of the output so far; None for one block.

@@ -2,12 +2,12 @@
 
 The register tile is `tile_h` × `tile_w` pixels of the result by `vectors` vectors of channels. Each step of the
 reduction multiplies one element of the input for each pixel, broadcast, with vectors of weights that were packed for
-it: a panel [filter position][input channel][output channel] for each tile of output channels, zeros beyond the last.
-Weights that were packed ahead have such a panel for each vector; a tile reads as many of them side by side.
+it: a panel [filter position][input channel][output channel] for each tile of output channels, with zeros beyond the
+last. Weights that were packed ahead have such a panel for each vector; a tile reads several of them side by side.
 
-Tiles and blocks of them that stick out of the result read zeros beyond the copy of the input; where the last tiles of a
-row are cut (`conv_register_tiles.py`), nothing is computed there. In small images the columns of a filter that lie in
-the border are left out, and by tiles of one row its rows: of a 3×3 filter on 7×7 either is a tenth of the work.
+Tiles and blocks that exceed the result read zeros beyond the copy of the input; if the last tiles of a row are cut
+(`conv_register_tiles.py`), nothing is computed there. In small images the columns of a filter in the border are
+skipped, and its rows by tiles of one row: for a 3×3 filter on 7×7, either is a tenth of the work.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from pegbox.templates.register_tile import write_out
 
 
 def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> ConvStages:
-    """Return the result from tiles of sums, and these from copies of the operands, as the configuration says."""
+    """Compute the result from tiles of sums, and these from copies of the operands, by the configuration."""
     (rows, columns), lanes = conv.pixels, conv.lanes
-    if cfg["pack_data"].val != AS_IT_LIES:  # whole tiles are covered
+    if cfg["pack_data"].val != AS_IT_LIES:  # the copy has room for whole tiles
         height, width = cfg["tile_h"].val, cfg["tile_w"].val
         rows, columns = -(-rows // height) * height, -(-columns // width) * width
     area = rows, columns
@@ -48,7 +48,7 @@ def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tens
 
 
 def _copied_data(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, area: tuple[int, int]) -> te.Tensor | None:
-    """Return the input with its border of zeros: in the user's layout, or channels in blocks of `tile_c`."""
+    """Return the input with its border of zeros, in the user's layout or with channels in blocks of `tile_c`."""
     if cfg["pack_data"].val == AS_IT_LIES:
         return None
     spans = [tiles.copy_of(cfg, conv, axis, area[axis]) for axis in range(2)]
@@ -70,7 +70,7 @@ def _read(
     """Return an element of the input by its place in a copy.
 
     Args:
-        spans: the first row of the padded input that is copied, and the number of copied rows; the same of columns.
+        spans: the first row of the padded input that is copied, and the number of copied rows; the same for columns.
     """
     if conv.flat:
         value, pixels = data(*conv.at(n, c, x // conv.out[1], x % conv.out[1])), conv.pixels[1]
@@ -84,7 +84,7 @@ def _read(
 
 
 def _packed_weights(cfg: pb.TemplateConfig, conv: Conv, weight: te.Tensor) -> te.Tensor:
-    """[panel][block of channels][kh][kw][channel][output channel], or channels before kh and kw, as they are read."""
+    """Pack weights: [panel][block of channels][kh][kw][channel][output channel], or channels before kh and kw."""
     block, panel = cfg["tile_c"].size[-1], cfg["vectors"].val * conv.lanes
     zero = te.const(0, conv.dtype)
     inner_k = cfg["inner"].val == FILTER_INSIDE
@@ -107,7 +107,7 @@ def _tiles(
     weight: te.Tensor,
     area: tuple[int, int],
 ) -> te.Tensor:
-    """Return the sums, [n][vector of output channels][y][x][output channel of the vector]."""
+    """Return the sums as [n][vector of output channels][y][x][output channel of the vector]."""
     block, lanes = cfg["tile_c"].size[-1], conv.lanes
     blocked = cfg["pack_data"].val == BLOCKED
     inner_k = cfg["inner"].val == FILTER_INSIDE
@@ -145,9 +145,9 @@ def _tiles(
 
 
 def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at: Sequence[te.Expr]) -> list[te.Expr]:
-    """Return tests that a row and a column of the filter lie in the image: the loops around channels are cut for them.
+    """Return tests that a row and a column of the filter lie in the image; loops around channels are cut for them.
 
-    With a dilated filter, whole tiles in the border are left out, and the innermost loop tests no pixel.
+    With a dilated filter, whole tiles in the border are skipped, and the innermost loop tests no pixel.
     """
     if cfg["inner"].val != CHANNELS_INSIDE:
         return []
@@ -169,10 +169,10 @@ def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at
 
 
 def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESchedule:
-    """Return the loops that the configuration says."""
+    """Schedule the stages by the configuration."""
     s = te.create_schedule(stages.out.op)
     tile = sums = stages.sums
-    # Before it is turned around, a tile of NCHW passes through memory, so that a loop over its parts can do that.
+    # A tile of NCHW passes through memory before a loop over its parts transposes it.
     if conv.layout == "NCHW" and cfg["vectors"].val * cfg["tile_h"].val > 1:
         sums = s.cache_write(tile, "local")
     first, panels = _schedule_out(cfg, s, conv, stages)
@@ -183,12 +183,12 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
         s[sums].compute_at(s[tile], n)
     steps = _schedule_tile(cfg, s, sums)
     if stages.ahead is not None and steps is not None and tiles.fetches_weights(cfg, conv):
-        # In a model, weights are in no near cache at a call: the next panels are fetched while these are multiplied.
+        # In a model, weights are not in a near cache at a call: the next panels are fetched while these are multiplied.
         s[stages.out].prefetch(stages.ahead, panels, among=steps)
     if stages.copied is not None:
         copying = s[stages.copied]
         *outer, last = copying.op.axis
-        shared = 3 if outer[1].extent == 1 else 2  # pixels of a flat image are one row
+        shared = 3 if outer[1].extent == 1 else 2  # the pixels of a flat image are one row
         place_copy(cfg, copying, cfg["data_at"].val, block, outer[:shared])
         if last.extent >= conv.lanes and (cfg["pack_data"].val == PLAIN or conv.layout == "NHWC"):
             copying.vectorize(copying.split(last, factor=conv.lanes)[1])
@@ -200,10 +200,10 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
 def _schedule_out(
     cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: ConvStages
 ) -> tuple[te.IterVar, te.IterVar]:
-    """Blocks of rows and of channels, tiles in them, each written when it is done.
+    """Schedule blocks of rows and of channels, and tiles in them, each written when it is done.
 
     Returns:
-        The outermost loop, and the one whose iterations read the same weights again and again.
+        The outermost loop, and the one whose iterations all read the same weights.
     """
     out, lanes = stages.out, conv.lanes
     n, o, y, x = conv.named(s[out].op.axis)
@@ -225,7 +225,7 @@ def _schedule_out(
     if conv.layout == "NHWC":
         last, parts, unrolled = ol, list[te.IterVar](), [*rows, xi, ov]
     else:
-        # Lanes along the row that is stored: vector after vector is turned around in registers.
+        # Lanes run along the stored row: vector after vector is transposed in registers.
         last, parts, unrolled = xi, [*rows, ov], [ol]
     s[out].reorder(n, *outer, *inner, *parts, *unrolled, last)
     write_out(s[out], last, unrolled)
@@ -248,7 +248,7 @@ def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor) ->
 
 
 def _schedule_weights(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, packed: te.Tensor, block: Place) -> None:
-    """Vectors of output channels; as many neighbours in the user's layout are read as vectors and turned around."""
+    """Pack vectors of output channels; in the user's layout, neighbours are read as vectors and transposed."""
     panel, co, *middle, z = s[packed].op.axis
     ci, kh, kw = middle if cfg["inner"].val == FILTER_INSIDE else (middle[2], *middle[:2])
     lanes = conv.lanes

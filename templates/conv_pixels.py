@@ -1,15 +1,15 @@
 """The `pixels` variant of conv2d: its stages and schedule, with vectors along the pixels of NCHW images.
 
-Rows of an image are taken as one line. In the copy of the input with its border they are so long ("pitch") that the
-element for a filter position always lies equally far from the pixel of the result: pixel q = y · pitch + x reads
-element q + kh · d · pitch + kw · d. So vectors run on over the ends of rows, and only the few elements between one
-row's end and the next one's start are computed for nothing, also where rows are much shorter than a vector. With
-strides the copy holds every `stride`-th row and column apart ("phases"), and the same is true of each phase.
+Rows of an image are treated as one line. In the copy of the input with its border, they are so long ("pitch") that the
+element for a filter position always has the same distance from the pixel of the result: pixel q = y · pitch + x reads
+element q + kh · d · pitch + kw · d. So vectors continue across the ends of rows, and only the few elements between one
+row's end and the next one's start are computed for nothing, even if rows are much shorter than a vector. With strides,
+the copy separates every `stride`-th row and column ("phases"), and the same is true of each phase.
 
-The register tile is `tile_o` output channels by `vectors` vectors of pixels; weights are broadcast. Blocks of rows have
-lines of their own, which stick out into the copy's room for whole tiles; the result is copied out of them. Where rows
-have no gaps (filters of 1×1) the tile is stored where it belongs. A product with the columns of another convolution may
-have its channels last: then the tile is transposed while it is stored.
+The register tile is `tile_o` output channels by `vectors` vectors of pixels; weights are broadcast. Each block of rows
+has its own line, which extends into the copy's room for whole tiles; the result is copied from it. If rows have no gaps
+(filters of 1×1), the tile is stored directly in the result. A product with the columns of another convolution may have
+its channels last: then the tile is transposed while it is stored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pegbox.templates.register_tile import write_out
 
 @dataclass(frozen=True)
 class _Lines:
-    """Blocks of rows, each a line of `length` pixels that lies `apart` pixels after the one before."""
+    """Blocks of rows, each a line of `length` pixels that begins `apart` pixels after the previous one."""
 
     blocks: int
     apart: int
@@ -60,7 +60,7 @@ class _Lines:
 
 
 def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> ConvStages:
-    """Return the result from lines of sums, and these from copies of the operands, as the configuration says."""
+    """Compute the result from lines of sums, and these from copies of the operands, by the configuration."""
     lines, image = _Lines.of(cfg, conv), channels_first(conv, data)
     copied = phases(conv, image, lines.rows(conv)) if cfg["pack_data"].val != AS_IT_LIES else None
     packed = None
@@ -83,7 +83,7 @@ def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tens
 
 
 def channels_first(conv: Conv, data: te.Tensor) -> te.Tensor:
-    """Return the input with its channels before its pixels; columns have this order already."""
+    """Return the input with its channels before its pixels; columns already have this order."""
     if conv.layout == "NCHW" or conv.are_columns:
         return data
     return te.compute((conv.n, conv.c, *conv.size), lambda n, c, y, x: data(*conv.at(n, c, y, x)), name="data_turned")
@@ -103,7 +103,7 @@ def phases(conv: Conv, image: te.Tensor, rows: int, *, name: str = "data_phases"
 
 
 def _packed_weights(cfg: pb.TemplateConfig, conv: Conv, weight: te.Tensor, lines: _Lines) -> te.Tensor:
-    """[tile of output channels][channel][kh][kw][output channel of the tile]."""
+    """Pack weights as [tile of output channels][channel][kh][kw][output channel of the tile]."""
     height, zero = cfg["tile_o"].val, te.const(0, conv.dtype)
 
     def element(p: te.Expr, c: te.Expr, kh: te.Expr, kw: te.Expr, z: te.Expr) -> te.Expr:
@@ -116,7 +116,7 @@ def _packed_weights(cfg: pb.TemplateConfig, conv: Conv, weight: te.Tensor, lines
 def _sums(
     cfg: pb.TemplateConfig, conv: Conv, lines: _Lines, source: te.Tensor, weight: te.Tensor
 ) -> Callable[..., te.Expr]:
-    """Return a function that gives the sum for (n, block of rows, output channel, pixel of its line)."""
+    """Return a function that returns the sum for (n, block of rows, output channel, pixel of its line)."""
     block, height, lanes, pitch = cfg["tile_c"].size[-1], cfg["tile_o"].val, conv.lanes, tiles.pitch_of(conv)
     (sy, sx), (dy, dx) = conv.stride, conv.dilation
     co, kh, kw, ci = reduction_axes(conv, block)
@@ -141,7 +141,7 @@ def _sums(
 
 
 def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESchedule:
-    """Return the loops that the configuration says."""
+    """Schedule the stages by the configuration."""
     s = te.create_schedule(stages.out.op)
     store = _store_tiles if tiles.is_gapless(conv) else _store_lines
     block = s[stages.out], store(cfg, s, conv, stages)
@@ -161,7 +161,7 @@ def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESch
 
 
 def turn(cfg: pb.TemplateConfig, stage: te.Stage, conv: Conv, reader: Place) -> None:
-    """Transpose an image in registers, from vectors of channels: for a block of its reader, or beforehand."""
+    """Transpose an image in registers, from vectors of channels, for a block of its reader or beforehand."""
     n, c, y, x = stage.op.axis
     co, ci = stage.split(c, factor=conv.lanes)
     xo, xi = stage.split(x, factor=conv.lanes)
@@ -171,7 +171,7 @@ def turn(cfg: pb.TemplateConfig, stage: te.Stage, conv: Conv, reader: Place) -> 
 
 
 def _store_tiles(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: ConvStages) -> te.IterVar:
-    """Tiles of pixels are stored where they belong. Gives the outermost loop of the result."""
+    """Store tiles of pixels directly in the result, and return its outermost loop."""
     out = stages.out
     n, o, y, x = conv.named(s[out].op.axis)
     oo, om, oi = _split_channels(cfg, s[out], conv, o)
@@ -210,7 +210,7 @@ def _store_lines(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: C
 def _split_channels(
     cfg: pb.TemplateConfig, stage: te.Stage, conv: Conv, o: te.IterVar
 ) -> tuple[te.IterVar, te.IterVar, te.IterVar]:
-    """Loops over blocks, tiles of a block, and channels of a tile."""
+    """Return loops over blocks, tiles of a block, and channels of a tile."""
     ot, oi = stage.split(o, factor=cfg["tile_o"].val)
     oo, om = stage.split(ot, factor=cfg["block_o"].val or tiles.panels_of(cfg, conv))
     return oo, om, oi

@@ -1,7 +1,7 @@
-"""The register tiles of a convolution's space: those that suit its shape and the target's registers.
+"""The register tiles of a convolution's space, which suit its shape and the target's registers.
 
-Tiles stick out of the result by a small share, and their code is written out once. Or the last ones of a row and of the
-channels are cut, and written out again: where registers are few, few tiles go into 7 or 14 columns otherwise.
+Either tiles exceed the result by a small share, and their code is written out once; or the last ones of a row and of
+the channels are cut, and written out again: if registers are few, hardly any other tiles fit 7 or 14 columns.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pegbox.templates.conv_shape import PACKED, Conv, overlap
 from pegbox.templates.register_tile import ROWS, VECTORS, step_cost
 
 HEIGHTS = (1, 2, 3, 4, 7)
-_CUT_COSTS = 0.95  # share of the cost of whole tiles from which on cutting is worth the code
-_CUT_ANYWAY = 0.99  # the same where a row's first and last tiles have code of their own, for the border
-_NEAR = 1.12  # times the least cost, up to which a tile is worth trying
-_FEW_REGISTERS = 16  # with more of them, tiles differ by less than an estimate can tell
-_WIDE_BORDER = 0.9  # of the filter in the image; below this share they differ by the border they leave out
+_CUT_COSTS = 0.95  # the share of the cost of whole tiles below which cutting is worth the code
+_CUT_ANYWAY = 0.99  # the same if a row's first and last tiles have separate code anyway, for the border
+_NEAR = 1.12  # the largest cost of a tile that is worth trying, relative to the lowest cost
+_FEW_REGISTERS = 16  # with more registers, tiles differ by less than the error of an estimate
+_WIDE_BORDER = 0.9  # the share of the filter in the image, below which tiles differ by the border that they skip
 
 
 class ChannelTile(NamedTuple):
-    """`height` × `width` pixels by `vectors` vectors of output channels."""
+    """A tile of `height` × `width` pixels by `vectors` vectors of output channels."""
 
     height: int
     width: int
@@ -37,7 +37,7 @@ class ChannelTile(NamedTuple):
 
 
 class ChannelTiles(NamedTuple):
-    """The tiles that are worth trying, and whether the last ones of a row, and of the channels, are cut."""
+    """The tiles that are worth trying, with flags for cutting the last ones of a row and of the channels."""
 
     tiles: frozenset[ChannelTile]
     are_cut: bool
@@ -45,7 +45,7 @@ class ChannelTiles(NamedTuple):
 
 @lru_cache(maxsize=256)
 def channel_tiles(conv: Conv) -> ChannelTiles:
-    """Tiles of lanes along channels."""
+    """Return the tiles for lanes along channels."""
     whole = {tile: _cost_of_whole(conv, tile) for tile in _whole_tiles(conv)}
     cut = {tile: _cost_of_cut(conv, tile) for tile in _cut_tiles(conv)}
     enough = _CUT_ANYWAY if tiles.leaves_border_out(conv, 1) else _CUT_COSTS
@@ -58,7 +58,7 @@ def channel_tiles(conv: Conv) -> ChannelTiles:
 
 @lru_cache(maxsize=256)
 def pixel_tiles(conv: Conv) -> frozenset[tuple[int, int]]:
-    """(output channels, vectors of pixels) of lanes along pixels."""
+    """Return the tiles (output channels, vectors of pixels) for lanes along pixels."""
     count = -(-conv.pixels[0] * conv.pixels[1] // conv.lanes)
     widths = [v for v in VECTORS if tiles.sticks_out_little(count, v)]
     shapes = itertools.product(pixel_heights(conv), widths)
@@ -66,17 +66,17 @@ def pixel_tiles(conv: Conv) -> frozenset[tuple[int, int]]:
 
 
 def pixel_heights(conv: Conv) -> list[int]:
-    """List the output channels of tiles of lanes along pixels."""
+    """List the numbers of output channels of tiles for lanes along pixels."""
     heights = tile_sizes(conv.o, ROWS)
-    if conv.weights == PACKED and conv.o in heights:  # a tile of all channels has one name
+    if conv.weights == PACKED and conv.o in heights:  # a tile of all channels must have only one name
         heights = [height for height in heights if height <= conv.o]
-    if conv.weights == PACKED and conv.are_columns:  # whose tiles may not end with a panel, but end within the last one
+    if conv.weights == PACKED and conv.are_columns:  # they need not end with a panel, only in the last
         return [height for height in heights if end_in_panels(conv, height)]
     return heights
 
 
 def end_in_panels(conv: Conv, height: int) -> bool:
-    """Decide if tiles of that many output channels read no panel of packed weights behind the last one."""
+    """Decide if tiles of that many output channels read no panel of packed weights beyond the last one."""
     return -(-conv.o // height) * height <= conv.vectors * conv.lanes
 
 
@@ -85,13 +85,13 @@ def tile_sizes(extent: int, sizes: Iterable[int]) -> list[int]:
 
 
 def tile_widths(conv: Conv) -> list[int]:
-    """Widths that stick out little, and those that are cut."""
+    """Return the widths that exceed the result little, and those that are cut."""
     cut = {tile.width for tile in channel_tiles(conv).tiles}
     return sorted({*tile_sizes(conv.pixels[1], ROWS), *cut})
 
 
 def streams_vectors(target: Target, rows: int, vectors: int) -> bool:
-    """Decide if a tile's vectors are loaded one by one and its broadcast elements kept: registers hold no row."""
+    """Decide if a tile loads vectors one by one and keeps broadcast elements, as registers cannot hold a row."""
     return not fits_registers(target, rows, vectors)
 
 
@@ -121,16 +121,16 @@ def _fits(target: Target, tile: ChannelTile) -> bool:
 
 
 def _good(found: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return the best kinds of tiles, of which there are any: with few loads, and enough accumulators."""
+    """Return the tiles of the best existing kind: with few loads, and enough accumulators."""
     tried = set(found)
-    # At most five loads for four multiply-adds: then many rows of one vector will do.
+    # At most five loads for four multiply-adds: then many rows of one vector suffice.
     tried = {(r, v) for r, v in tried if 4 * (r + v) <= 5 * r * v} or tried
     most = max(r * v for r, v in tried)
     return {(r, v) for r, v in tried if r * v >= min(LATENCY, most)}
 
 
 def _cost_of_whole(conv: Conv, tile: ChannelTile) -> float:
-    """Estimate the half cycles that one input channel costs, at one filter position, for the whole result."""
+    """Estimate the half cycles for one input channel at one filter position, for the whole result."""
     down, deep = -(-conv.pixels[0] // tile.height), -(-conv.vectors // tile.vectors)
     return down * deep * _cost_of_row(conv, tile, tile.vectors, tile.width) * _rows_inside(conv, tile)
 
@@ -146,7 +146,7 @@ def _cost_of_cut(conv: Conv, tile: ChannelTile) -> float:
 
 
 def _cost_of_row(conv: Conv, tile: ChannelTile, vectors: int, last: int) -> float:
-    """Return the cost of a row of tiles, the last `last` columns wide: the average over the filter's columns."""
+    """Return the cost of a row of tiles, the last one `last` columns wide, averaged over the filter's columns."""
     starts = range(0, conv.pixels[1], tile.width)
     if not tiles.leaves_border_out(conv, 1):
         most = step_cost(tile.height * tile.width, vectors)
@@ -160,7 +160,7 @@ def _cost_of_row(conv: Conv, tile: ChannelTile, vectors: int, last: int) -> floa
 
 
 def _rows_inside(conv: Conv, tile: ChannelTile) -> float:
-    """Return the share of the filter's rows that the tile does not leave out."""
+    """Return the share of the filter's rows that the tile does not skip."""
     if not tiles.leaves_tiles_out(conv, 0, tile.height):
         return conv.inside(0) if tile.height == 1 and tiles.leaves_border_out(conv, 0) else 1.0
     starts = range(0, conv.pixels[0], tile.height)

@@ -24,11 +24,13 @@ USUAL_WEIGHTS = {"NCHW": "OIHW", "NHWC": "OHWI"}
 
 
 HALVES_OF_WIDE = 1.08
-"""The time of both halves of a wide vector, relative to that of the whole. Half of a narrower one takes as long as the
-whole."""
+"""The time for both halves of a wide vector, relative to the whole.
+
+Half of a narrower one takes as long as the whole.
+"""
 
 Steps: TypeAlias = int | Sequence[int]
-"""A number, or a pair (rows, columns); of zeros around the input also (top, left, bottom, right)."""
+"""A number, or a pair (rows, columns); for zeros around the input, also (top, left, bottom, right)."""
 
 
 class Window(NamedTuple):
@@ -41,11 +43,11 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Conv:
-    """A convolution, and the target that it is for; pairs are (rows, columns).
+    """A convolution and its target; pairs are (rows, columns).
 
     Attributes:
-        padding, padding_after: zeros before and behind the rows and columns of the input.
-        are_columns: whether the input consists of the columns of another convolution, pixel by pixel.
+        padding, padding_after: the numbers of zeros before and after the rows and columns of the input.
+        are_columns: True if the input consists of the columns of another convolution, pixel by pixel.
     """
 
     n: int
@@ -65,28 +67,28 @@ class Conv:
 
     @property
     def lanes(self) -> int:
-        """Elements in a vector."""
+        """The number of elements in a vector."""
         return lanes_of(self.target, self.dtype)
 
     @property
     def vectors(self) -> int:
-        """Vectors of output channels, the last one perhaps not full."""
+        """The number of vectors of output channels; the last one may not be full."""
         return -(-self.o // self.lanes)
 
     @property
     def lanes_used(self) -> int:
-        """The lanes of these vectors that are computed: the last vector may be half of a wide one."""
+        """The number of lanes of these vectors that are computed: the last vector may be half of a wide one."""
         return computed_extent(self.target, self.lanes, self.o)
 
     @property
     def padded(self) -> tuple[int, int]:
-        """Rows and columns of the input with its border of zeros."""
+        """The rows and columns of the input with its border of zeros."""
         y, x = map(sum, zip(self.padding, self.size, self.padding_after, strict=True))
         return y, x
 
     @property
     def is_padded(self) -> bool:
-        """True where there are zeros around the input."""
+        """True if there are zeros around the input."""
         return self.padded != self.size
 
     @property
@@ -96,24 +98,23 @@ class Conv:
 
     @property
     def out(self) -> tuple[int, int]:
-        """Rows and columns of the result."""
+        """The rows and columns of the result."""
         y, x = ((p - r - 1) // s + 1 for p, r, s in zip(self.padded, self.reach, self.stride, strict=True))
         return y, x
 
     @property
     def flat(self) -> bool:
-        """True for a matrix product on the image as one line of pixels, whatever its rows."""
+        """True for a matrix product on the image as one line of pixels, regardless of rows."""
         return self.kernel == (1, 1) and self.stride == (1, 1) and not self.is_padded
 
     @property
     def pixels(self) -> tuple[int, int]:
-        """Rows and columns of the result as tiles see them: all pixels in one line where it is `flat`."""
+        """The rows and columns of the result for tiles: all pixels are in one row if it is `flat`."""
         return (1, self.out[0] * self.out[1]) if self.flat else self.out
 
     @property
     def steps(self) -> tuple[int, int]:
-        """The distance between elements for neighbours of the result in a copy of the input without those in
-        between."""
+        """The distance between elements for neighbouring results, in a copy of the input without unused elements."""
         y, x = (1 if k == 1 else s for k, s in zip(self.kernel, self.stride, strict=True))
         return y, x
 
@@ -122,12 +123,12 @@ class Conv:
         return 2.0 * self.n * self.o * self.out[0] * self.out[1] * self.c * self.kernel[0] * self.kernel[1]
 
     def pixels_inside(self, axis: int, tap: int) -> range:
-        """Rows (axis 0) or columns (1) for which that of the filter lies in the image, on beyond the result's last."""
+        """Return the rows (axis 0) or columns (1), also beyond the result, for which the filter's is in the image."""
         offset = tap * self.dilation[axis] - self.padding[axis]
         return range(max(0, -(offset // self.stride[axis])), (self.size[axis] - 1 - offset) // self.stride[axis] + 1)
 
     def inside(self, axis: int) -> float:
-        """Share of the filter's rows (axis 0) or columns (1) that lie in the image, over the whole result."""
+        """Return the share of the filter's rows (axis 0) or columns (1) in the image, over the whole result."""
         taps, pixels = range(self.kernel[axis]), range(self.out[axis])
         return sum(overlap(self.pixels_inside(axis, tap), pixels) for tap in taps) / (len(pixels) * len(taps))
 
@@ -141,9 +142,7 @@ class Conv:
 
     @property
     def weight_shape(self) -> tuple[int, ...]:
-        """The shape of the weights that the kernel gets; packed ahead: [vector of output channels][kh][kw][c][channel
-        of the vector].
-        """
+        """The shape of the kernel's weights; if packed, [vector of channels][kh][kw][c][channel of the vector]."""
         if self.weights == PACKED:
             return self.vectors, *self.kernel, self.c, self.lanes
         return self.weight_at(self.o, self.c, *self.kernel)
@@ -153,7 +152,7 @@ class Conv:
         return (n, c, y, x) if self.layout == "NCHW" else (n, y, x, c)
 
     def named(self, index: Sequence[T]) -> tuple[T, T, T, T]:
-        """(n, c, y, x) of an index in the order of the layout."""
+        """Return (n, c, y, x) for an index in the order of the layout."""
         n, a, b, c = index
         return (n, a, b, c) if self.layout == "NCHW" else (n, c, a, b)
 
@@ -164,7 +163,7 @@ class Conv:
 
 
 def overlap(one: range, other: range) -> int:
-    """Count the numbers that two ranges of steps of one share."""
+    """Count the numbers that two ranges with a step of one share."""
     return max(0, min(one.stop, other.stop) - max(one.start, other.start))
 
 
@@ -186,7 +185,7 @@ def conv_shape(
         name: the name of the template, for messages.
 
     Raises:
-        TemplateError: an argument is not in its domain, or there is no room for a single window.
+        TemplateError: an argument is not in its domain, or the image has no room for a window.
     """
     for letter, value in zip(("N", "C", "H", "W", "O", "KH", "KW"), (*data, *filters), strict=True):
         if not _is_whole(value, 1):
@@ -220,9 +219,9 @@ def conv_of(task: Task) -> Conv:
 
 
 def group_outputs(conv: Conv, groups: int) -> int:
-    """Return the output channels of a group with those that are added for whole vectors of weights.
+    """Return the number of output channels of a group, including those added to fill vectors of weights.
 
-    None are added to plain weights, nor to groups of at most half a vector, where a vector may have several of them.
+    None are added to plain weights, nor to groups of at most half a vector, several of which may share a vector.
     """
     outputs = conv.o // groups
     return outputs if conv.weights != PACKED or 2 * outputs <= conv.lanes else -(-outputs // conv.lanes) * conv.lanes
@@ -233,13 +232,13 @@ def _is_whole(value: object, least: int) -> bool:
 
 
 def check_layout(name: str, value: object, known: Sequence[str], template: str = "conv2d") -> None:
-    """Raise TemplateError for a layout that is not known."""
+    """Raise TemplateError for an unknown layout."""
     if value not in known:
         raise TemplateError(f"{template}: {name}={value!r} is not a layout here; give one of {', '.join(known)}")
 
 
 def _padding(template: str, value: object) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(rows, columns) of zeros before and behind the input, from a number, a pair, or (top, left, bottom, right)."""
+    """Return (rows, columns) of zeros before and after the input, from one, two or four numbers."""
     if isinstance(value, list | tuple) and len(value) == 4:
         return _pair(template, "padding", value[:2], 0), _pair(template, "padding", value[2:], 0)
     both = _pair(template, "padding", value, 0)
@@ -247,7 +246,7 @@ def _padding(template: str, value: object) -> tuple[tuple[int, int], tuple[int, 
 
 
 def _pair(template: str, name: str, value: object, least: int) -> tuple[int, int]:
-    """(rows, columns) of a number or a pair."""
+    """Return (rows, columns) from a number or a pair."""
     both = tuple(value) if isinstance(value, list | tuple) else (value, value)
     if len(both) != 2 or not all(_is_whole(v, least) for v in both):
         raise TemplateError(

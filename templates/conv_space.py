@@ -1,7 +1,7 @@
 """The knobs of convolutions, and their constraints.
 
-A register tile is rows × vectors: vectors of the target's length along one dimension, as many rows of them along
-another one, accumulated over the whole reduction.
+A register tile is rows × vectors: vectors of the target's length along one dimension, and rows of them along another
+one, accumulated over the whole reduction.
 
 | lanes | vectors along | rows along | broadcast, element by element |
 | --- | --- | --- | --- |
@@ -11,8 +11,8 @@ another one, accumulated over the whole reduction.
 NCHW has both. NHWC has channels, or pixels for windows with few output channels; products with the columns of another
 convolution (`conv2d_im2col`) have pixels in either layout.
 
-Tiles divide the result or stick out of it by a small share, into padding: so the register tile is written out once, and
-not again for each kind of tail. Where that leaves no good one, tiles are cut (`conv_register_tiles.py`).
+Tiles divide the result or exceed it by a small share, into padding, so that the register tile is written out once, and
+not again for each kind of tail. If no such tile is good, tiles are cut (`conv_register_tiles.py`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def lane_dimensions(conv: Conv) -> list[str]:
-    """List the dimensions that vectors may run along.
+    """List the dimensions along which vectors may run.
 
     Images with their channels last are transposed for windows with few output channels: vectors of pixels are then
     full, except for the gaps between rows.
@@ -99,7 +99,7 @@ def _declare_tile_and_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
         cfg.define_knob("tile_h", tile_sizes(conv.pixels[0], HEIGHTS), when=channels)
     if PIXELS in lanes:
         cfg.define_knob("tile_o", pixel_heights(conv), when=pixels)
-    # The copies that are made first, and their layouts.
+    # The possible copies of the operands, and their layouts.
     cfg.define_knob("pack_data", _data_forms(conv))
     if PIXELS in lanes and conv.weights != PACKED:
         cfg.define_knob("pack_weights", [True, False])
@@ -115,7 +115,7 @@ def _copies(conv: Conv) -> list[str]:
 
 
 def _channel_blocks(conv: Conv) -> list[int]:
-    """Return the sizes of blocks, the whole first: it holds where the knob does not exist."""
+    """Return the sizes of blocks, the whole first, which applies if the knob does not exist."""
     least = conv.c if conv.are_columns else min(tiles.FEW_CHANNELS, conv.c)
     return [b for b in range(conv.c, least - 1, -1) if conv.c % b == 0]
 
@@ -142,7 +142,7 @@ def _declare_reduction(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _declare_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """Blocks of tiles (0: all), the orders of loops over blocks and over a block's tiles, and the places of copies."""
+    """Declare blocks of tiles (0: all), the orders of loops over blocks and over their tiles, and places of copies."""
     most = max(conv.pixels[0] if not tiles.is_gapless(conv) else conv.out[0] * conv.out[1], 1)
     cfg.define_knob("block_h", heights := [b for b in _BLOCKS if b < most])
     cfg.define_knob("block_o", panels := [b for b in _BLOCKS if b < conv.o or b == 0])
@@ -157,17 +157,17 @@ def _declare_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _declare_place(cfg: pb.TemplateConfig, name: str, when: dict[str, Any]) -> None:
-    """Declare the place of a copy; beforehand where there are no outer blocks (no condition under which there are)."""
+    """Declare the place of a copy, which is beforehand if there are no outer blocks (`condition` tests for them)."""
     cfg.define_knob(name, [ROOT, BLOCK] if when else [ROOT], when=when)
 
 
 def _declared(cfg: pb.TemplateConfig, *names: str) -> tuple[str, ...]:
-    """Return those of the names that are knobs."""
+    """Return the names that are knobs."""
     return tuple(name for name in names if name in cfg.space.knobs)
 
 
 def _constrain_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """Leave out register tiles that cannot be fast, whatever the rest of the configuration."""
+    """Exclude register tiles that cannot be fast, whatever the rest of the configuration."""
     lanes = lane_dimensions(conv)
     of_channels = channel_tiles(conv).tiles if CHANNELS in lanes else frozenset()
     of_pixels = pixel_tiles(conv) if PIXELS in lanes else frozenset()
@@ -192,7 +192,7 @@ def _constrain_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _body_is_small(conv: Conv, inner: str, c: pb.Config) -> bool:
-    """Check the size of the body where `inner` is innermost; other configurations pass."""
+    """Check the size of the body if `inner` is innermost; other configurations pass."""
     if c["inner"].val != inner:
         return True
     unrolled = c[_UNROLLED[inner]].val
@@ -203,7 +203,7 @@ def _body_is_small(conv: Conv, inner: str, c: pb.Config) -> bool:
 
 
 def _constrain_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """Leave out layouts that lanes cannot read, and blocks that are the whole."""
+    """Exclude layouts that lanes cannot read, and blocks that are the whole."""
     if len(_channel_blocks(conv)) > 1:
         whole = 1 if conv.layout == "NCHW" else conv.c
         cfg.add_constraint(
@@ -243,7 +243,7 @@ def _constrain_lines(cfg: pb.TemplateConfig, conv: Conv) -> None:
             reads=("lanes", "pack_weights", "tile_o"),
             message="vectors of weights are read from panels, and so are tiles that stick out",
         )
-    elif not conv.are_columns:  # whose only tiles are those of pixels
+    elif not conv.are_columns:  # columns have only tiles of pixels
         lanes = conv.lanes
         cfg.add_constraint(
             lambda c: (
@@ -258,7 +258,7 @@ def _constrain_lines(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _constrain_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """Leave out blocks that leave much undone or are far from any cache's size, and second names of one order."""
+    """Exclude blocks with much smaller rests or far from any cache's size, and further names of one order."""
     down = _declared(cfg, "lanes", "block_h", "vectors", "tile_w", "tile_h")
     panels = _declared(cfg, "lanes", "block_o", "vectors", "tile_o")
 
@@ -300,9 +300,9 @@ def _constrain_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _is_cached(cfg: pb.TemplateConfig, block: int, tile_bytes: int) -> bool:
-    """Decide if a block is neither larger than the second cache nor a small share of the first one.
+    """Decide if a block is neither larger than the second-level cache nor a small share of the first-level one.
 
-    Small ones are for several cores: each of these has blocks of its own.
+    Small blocks are allowed for several cores, each of which has its own blocks.
     """
     size = block * tile_bytes
     return block == 0 or ((block == 1 or size <= cfg.target.caches.l2) and (
@@ -310,7 +310,7 @@ def _is_cached(cfg: pb.TemplateConfig, block: int, tile_bytes: int) -> bool:
 
 
 def _is_first_name(order: str, rows: int, columns: int) -> bool:
-    """Decide if an order is the first of those that are the same without loops of one iteration."""
+    """Decide if an order is the first of those that are equal without loops of one iteration."""
     left = "o" + ("h" if rows > 1 else "") + ("w" if columns > 1 else "")
     projected = ["".join(x for x in name if x in left) for name in (OHW, HOW, HWO)]
     return projected.index("".join(x for x in order if x in left)) == (OHW, HOW, HWO).index(order)

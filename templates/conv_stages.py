@@ -15,15 +15,15 @@ from pegbox.templates.conv_choices import BLOCK, FILTER_INSIDE, KH_KW, KW, NO_LO
 from pegbox.templates.conv_shape import PACKED, Conv
 
 Place: TypeAlias = tuple[te.Stage, te.IterVar]
-"""A stage, and a loop of it to compute another stage at."""
+"""A stage, and one of its loops, at which another stage is computed."""
 
 
 @dataclass(frozen=True)
 class ConvStages:
-    """The result, the sums that it is stored from, and copies of the input and of the weights where they are made.
+    """The result, the sums that it is stored from, and the copies of the input and of the weights, if any.
 
     Attributes:
-        turned: the input with its channels before its pixels, from which the copy is made; None where it has them so.
+        turned: the input with its channels before its pixels, from which the copy is made; None if it has this order.
         ahead: weights that were packed ahead.
     """
 
@@ -64,7 +64,7 @@ def unpacked(conv: Conv, weight: te.Tensor) -> te.Tensor:
 
 
 def plain_depthwise(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
-    """Return the result of a filter for each channel, without the layouts of a schedule."""
+    """Return the result of a depthwise convolution, without the layouts of a schedule."""
     border = with_border(data, conv.at(0, 0, *conv.padding), conv.at(0, 0, *conv.padding_after))
     kh, kw = (te.reduce_axis((0, size), name=name) for size, name in zip(conv.kernel, ("kh", "kw"), strict=True))
     (sy, sx), (dy, dx) = conv.stride, conv.dilation
@@ -94,7 +94,7 @@ def inside(conv: Conv, axis: int, at: te.Expr) -> list[te.Expr]:
 
 
 def reduction_axes(conv: Conv, block: int) -> tuple[te.IterVar, ...]:
-    """Blocks of input channels, rows and columns of the filter, and the channels of a block."""
+    """Make the axes over blocks of input channels, rows and columns of the filter, and the channels of a block."""
     kh, kw = conv.kernel
     extents = {"co": conv.c // block, "ci": block, "kh": kh, "kw": kw}
     co, ci, y, x = (te.reduce_axis((0, extent), name=name) for name, extent in extents.items())
@@ -102,7 +102,7 @@ def reduction_axes(conv: Conv, block: int) -> tuple[te.IterVar, ...]:
 
 
 def reduction_loops(cfg: pb.TemplateConfig, stage: te.Stage) -> tuple[list[te.IterVar], list[te.IterVar]]:
-    """Return the loops of a stage's reduction in their order, and those of them that are unrolled."""
+    """Return the loops of a stage's reduction in their order, and the loops that are unrolled."""
     co, kh, kw, ci = stage.op.reduce_axis
     if cfg["inner"].val == FILTER_INSIDE:
         unrolled: dict[str, list[te.IterVar]] = {NO_LOOP: [], KW: [kw], KH_KW: [kh, kw]}
@@ -112,7 +112,7 @@ def reduction_loops(cfg: pb.TemplateConfig, stage: te.Stage) -> tuple[list[te.It
 
 
 def place_copy(cfg: pb.TemplateConfig, stage: te.Stage, where: str, block: Place, shared: Sequence[te.IterVar]) -> None:
-    """Make the copy that each block needs at its loop, or all of it beforehand, in loops that threads share."""
+    """Make the copy that each block needs at its loop, or the whole copy beforehand, in loops that threads share."""
     if where == BLOCK:
         stage.compute_at(*block)
     else:

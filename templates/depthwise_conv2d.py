@@ -1,12 +1,12 @@
 """Depthwise 2-D convolution: C[n, c, y, x] = Σ data[n, c, y·s + kh·d - p, x·s + kw·d - p] · weight[c, kh, kw].
 
-Each channel has a filter of its own, so there is nothing to block but what a core loads and stores. The register tile
-is `tile_h` rows by `tile_w` pixels of the result, by `vectors` vectors of channels for NHWC. Elements of the input that
+Each channel has its own filter, so blocking can only reduce the loads and stores of a core. The register tile is
+`tile_h` rows by `tile_w` pixels of the result, by `vectors` vectors of channels for NHWC. Elements of the input that
 several results of a tile need are loaded once.
 
-- NHWC: vectors run along the channels. Nothing is copied: the filter's rows and columns that lie in the border are left
-  out, for which loops are cut there (`where`). While a tile is computed, lines of the next pixels' results may be
-  prefetched (`prefetch`).
+- NHWC: vectors run along the channels. Nothing is copied: the filter's rows and columns in the border are skipped, for
+  which loops are cut there (`where`). While a tile is computed, lines of the next pixels' results may be prefetched
+  (`prefetch`).
 - NCHW: vectors run along a row (`depthwise_rows`).
 """
 
@@ -44,39 +44,41 @@ STRIP, CHANNELS_OUTSIDE = "yxc", "cyx"
 ACROSS_PIXELS = ("ycx", CHANNELS_OUTSIDE)
 _ORDERS = (STRIP, *ACROSS_PIXELS)
 _BLOCKED = ("cycx", "cyxc")
-"""The orders of the loops over tiles of NHWC, outermost first: rows, pixels of a row, channels. Where channels come
-twice, blocks of them are outermost, and the channels of a block further inside."""
+"""The orders of the loops over tiles of NHWC, outermost first: rows, pixels of a row, channels.
+
+If channels occur twice, blocks of them are outermost, and the channels of a block further inside.
+"""
 
 _PIXEL_BY_PIXEL = (STRIP, "cyxc")
-"""The orders in which tiles with the same pixels follow each other."""
+"""The orders in which tiles of the same pixels are consecutive."""
 
 _FIELDS = {"tile_h": "height", "tile_w": "width", "vectors": "vectors", "lanes": "lanes"}
 _HEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8)
 _ROWS = (*_HEIGHTS, 10, 12, 14, 16)
-"""The heights of NCHW's tiles, which may be one vector wide: more rows of results read a row of the input at once."""
+"""The heights of NCHW's tiles, which may be one vector wide: high tiles use a row of the input for more results."""
 
 _ROWS_BODY = 400
-"""The most multiply-adds of NCHW's innermost body: then a row of the input is loaded once for all that read it."""
+"""The most multiply-adds of NCHW's innermost body, in which a row of the input is loaded once for all of its uses."""
 
 _WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 14)
 _VECTORS = (1, 2, 3, 4, 6, 8)
 _FEWEST = 4
-"""The fewest accumulators of a tile; those of the next tile are under way at the same time."""
+"""The fewest accumulators of a tile, whose multiply-adds overlap with those of the next tile."""
 
 _MOST_OF_CACHE = 0.7
-"""The share of the second cache from which on stores wait for lines, as measured on an Emerald Rapids."""
+"""The share of the second-level cache from which on stores wait for lines, as measured on an Emerald Rapids."""
 
 _FEWEST_LINES = 4
 """The fewest lines of a pixel that are read together."""
 
 _FEW_PRODUCTS = 16
-"""The products of a result up to which its store takes a large part of the time."""
+"""The most products of a result for which its store takes a large part of the time."""
 
 _SETS = 64
-"""The sets of the closest cache: a line may be in those that its address modulo so many lines gives."""
+"""The number of sets of the first-level cache: a line's set is its number modulo this."""
 
 _OTHERS = 2
-"""The registers for elements of the input."""
+"""The number of registers for elements of the input."""
 
 
 @pb.template("depthwise_conv2d")
@@ -98,9 +100,9 @@ def depthwise_conv2d(
     """Convolve N images of C channels, H × W; each channel has a filter of KH × KW; zeros around them.
 
     stride, padding and dilation are a number or a pair (rows, columns), and padding may be (top, left, bottom, right).
-    `layout` is that of the input and of the result, "NCHW" or "NHWC"; `weights` is "OIHW" (C, 1, KH, KW), "OHWI" or
-    "HWIO" (KH, KW, 1, C), and where it is not given "OIHW" for NCHW and "HWIO" for NHWC. float32 or float64; other
-    types run, untuned.
+    `layout` is the layout of the input and of the result, "NCHW" or "NHWC"; `weights` is "OIHW" (C, 1, KH, KW), "OHWI"
+    or "HWIO" (KH, KW, 1, C), by default "OIHW" for NCHW and "HWIO" for NHWC. float32 or float64; other types run,
+    untuned.
     """
     conv = depthwise_shape(
         (N, C, H, W), (KH, KW), Window(stride, padding, dilation), layout, weights, dtype, cfg.target
@@ -137,7 +139,7 @@ def depthwise_shape(
     """Return the convolution of data (N, C, H, W) with a filter for each channel.
 
     Raises:
-        TemplateError: an argument is not in its domain, or there is no room for a single window.
+        TemplateError: an argument is not in its domain, or the image has no room for a window.
     """
     if not weights and layout == "NHWC":
         weights = "HWIO"
@@ -199,10 +201,10 @@ def _fill_registers(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 
 def _loads_little(c: pb.Config, conv: Conv) -> bool:
-    """Decide if a tile of NCHW loads each row once for all of its sums, with fewer loads than half the multiply-adds.
+    """Decide if a tile of NCHW loads each row once for all of its sums, with two multiply-adds for each load at least.
 
-    Most loads span two lines and take twice as long. The rows stay in registers beside the sums and the taps. Tiles of
-    less than half a row have loops of their own at the border, for fewer lanes.
+    Most loads span two lines and take twice as long. The rows stay in registers together with the sums and the taps.
+    Tiles of less than half a row have separate loops at the border, for fewer lanes.
     """
     height, width, (kh, kw) = c["tile_h"].val, c["tile_w"].val, conv.kernel
     rows = (height - 1) * conv.stride[0] + conv.reach[0] + 1
@@ -221,24 +223,24 @@ def _most_steps(conv: Conv) -> int:
 
 
 def _may_prefetch(conv: Conv) -> bool:
-    """Decide if the lines of the result may be prefetched: NHWC, where nearly all stores span lines unless aligned.
+    """Decide if the lines of the result may be prefetched: for NHWC, where most unaligned stores span lines.
 
-    A store of a whole line spans two, and waits for both of them if the closest cache does not have them. With more
-    products or elements of the input for each result, other work hides that.
+    A store of a whole line then waits for two lines if the first-level cache does not have them. With more products or
+    elements of the input for each result, other work hides that.
     """
     return _has_whole_lines(conv) and conv.stride == (1, 1) and math.prod(conv.kernel) <= _FEW_PRODUCTS
 
 
 def _has_whole_lines(conv: Conv) -> bool:
-    """Decide if vectors run along channels, and have the size of a line."""
+    """Decide if vectors run along channels and have the size of a line."""
     return _is_last(conv) and conv.lanes * nbytes(conv.dtype) >= LINE
 
 
 def _declare_prefetch(cfg: pb.TemplateConfig, conv: Conv) -> None:
-    """Declare the knob, and let predictions begin with prefetches where pixels do not begin at lines.
+    """Declare the knob, and let predictions begin with prefetches if pixels are not aligned to lines.
 
-    Arrays that nearly fill the second cache are prefetched, too. Other results are stored a little faster without it if
-    they begin at lines, as those of models do.
+    Arrays that nearly fill the second-level cache are prefetched, too. Other results are stored a little faster without
+    prefetches if they are aligned to lines, as in models.
     """
     cfg.define_knob("prefetch", [False, True])
     cfg.add_constraint(
@@ -253,13 +255,15 @@ def _declare_prefetch(cfg: pb.TemplateConfig, conv: Conv) -> None:
 def _reads_column_by_column(conv: Conv) -> bool:
     """Decide if predictions begin with one vector of channels after the other, as large filters read rows many times.
 
-    The second cache holds the arrays, and the closest one the rows of a vector, but not those of all channels. Where
-    pixels are a power of two apart, they share few sets of it.
+    The second-level cache holds the arrays, and the first-level cache holds the rows of a vector, but not those of all
+    channels. If the distance of pixels is a power of two, they share few of its sets. Orders with blocks of channels
+    need no preference, because the first-level cache holds the rows of a block.
     """
     pixel = conv.c * nbytes(conv.dtype)
     least = max(1, math.gcd(pixel, _SETS * LINE) // LINE)
     is_large = math.prod(conv.kernel) > _FEW_PRODUCTS and _bytes(conv) <= conv.target.caches.l2
-    return _has_whole_lines(conv) and is_large and least <= _held_vectors(conv) < conv.vectors
+    is_partly_held = least <= _held_vectors(conv) < conv.vectors
+    return _has_whole_lines(conv) and is_large and is_partly_held and not channel_block(conv)
 
 
 def _bytes(conv: Conv) -> int:
@@ -268,12 +272,12 @@ def _bytes(conv: Conv) -> int:
 
 
 def channel_block(conv: Conv) -> int:
-    """Return the vectors of a block of channels whose rows for a row of results fit half of the closest cache.
+    """Return the vectors of a block of channels whose rows for a row of results fit half the first-level cache.
 
     If all channels of a row are computed first, the next row reads rows again that have left this cache; in a block of
-    channels they are still there. Blocks have the same number of vectors. 0 means that there are none: one would have
-    all channels; or arrays come from beyond the second cache, where whole rows are read faster; or a block would have
-    fewer than `_FEWEST_LINES` lines of a pixel.
+    channels they are still there. Blocks have the same number of vectors. The result is 0 (no blocks) if a block would
+    have all channels, if arrays come from beyond the second-level cache, from which whole rows are read faster, or if a
+    block would have fewer than `_FEWEST_LINES` lines of a pixel.
     """
     size = conv.lanes * nbytes(conv.dtype)
     if _bytes(conv) > conv.target.caches.l2:
@@ -283,19 +287,19 @@ def channel_block(conv: Conv) -> int:
 
 
 def _held_vectors(conv: Conv) -> int:
-    """Return the vectors of channels of which half of the closest cache holds the rows for a row of results."""
+    """Return the number of vectors of channels whose rows for a row of results fit half the first-level cache."""
     return conv.target.caches.l1 // 2 // (conv.size[1] * conv.lanes * nbytes(conv.dtype) * (conv.reach[0] + 2))
 
 
 def _orders(conv: Conv, tiles: Iterable[_Tile]) -> tuple[str, ...]:
     if conv.c <= conv.lanes:
         return (STRIP,)
-    has_single = any(tile.vectors == 1 for tile in tiles)  # other numbers may not divide a block
+    has_single = any(tile.vectors == 1 for tile in tiles)  # other numbers of vectors may not divide a block
     return _BLOCKED if has_single and channel_block(conv) else _ORDERS
 
 
 def _is_first_name(conv: Conv, c: pb.Config, orders: tuple[str, ...]) -> bool:
-    """Decide if an order is the first of those that are the same without loops of one iteration."""
+    """Decide if an order is the first of those that are equal without loops of one iteration."""
     order, vectors, block = c["order"].val, c["vectors"].val, channel_block(conv)
     if order in _BLOCKED and (block % vectors or vectors == block):
         return False
@@ -319,12 +323,12 @@ class _Tile(NamedTuple):
 
 
 def _room(conv: Conv, vectors: int) -> int:
-    """Return the registers for accumulators beside a row of the filter's taps, each of `vectors` vectors."""
+    """Return the number of registers left for accumulators by a row of the filter's taps, each of `vectors` vectors."""
     return max(conv.target.vector_registers - _OTHERS - conv.kernel[1] * vectors, _FEWEST)
 
 
 def tiles_of(conv: Conv) -> frozenset[_Tile]:
-    """Return the tiles whose accumulators leave registers for taps and elements, and are enough to hide latency."""
+    """Return the tiles with enough accumulators to hide latency, but with registers left for taps and elements."""
     heights = [h for h in (_HEIGHTS if _is_last(conv) else _ROWS) if conv.out[0] % h == 0]
     if not _is_last(conv) and (max(heights) == 1 or max(heights) * -(-conv.out[1] // conv.lanes) < _FEWEST):
         heights = [h for h in _ROWS if h <= conv.out[0]]  # the last tile of an image has fewer rows
@@ -345,7 +349,7 @@ def tiles_of(conv: Conv) -> frozenset[_Tile]:
 
 
 def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> RowStages:
-    """Return the result and the stages before it, as the configuration says."""
+    """Return the result and the stages before it for a configuration."""
     if not _is_last(conv) and reads_rows(cfg, conv):
         return sums_by_rows(cfg, conv, data, weight)
     kh, kw = (te.reduce_axis((0, size), name=name) for size, name in zip(conv.kernel, ("kh", "kw"), strict=True))
@@ -375,7 +379,7 @@ def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tens
 
 
 def schedule(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages) -> te.IterVar:
-    """Order the loops as the configuration says, and return the outermost one of the result."""
+    """Order the loops by the configuration, and return the outermost one of the result."""
     first, place = (_channel_vectors if _is_last(conv) else order_rows)(cfg, s, conv, stages)
     tile = s[stages.tile]
     tile.set_scope("local")

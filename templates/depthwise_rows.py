@@ -1,11 +1,11 @@
 """Depthwise convolutions whose vectors run along the rows of an image, channels first.
 
-The last vector of a row may reach beyond its end. The image is read as it is, with zeros in place of the columns of the
-border and without its rows, or (`copy`) the image of each channel is first copied with its border of zeros while it is
-in the closest cache; with a stride, columns that a vector of results reads lie together in the copy ("phases"). Without
-a copy, tiles of whole rows take every second column from a row of the input in registers, where each element is loaded
-once; the products with a row are summed up before they are moved to their columns. Vectors of half a register's width
-(`lanes`) waste less at the ends of rows, and fewer of their loads cross a line of the cache.
+The last vector of a row may reach beyond its end. The image is read as it is, with zeros in place of the border's
+columns and without the border's rows, or (`copy`) each channel's image is first copied with its border of zeros while
+it is in the first-level cache; with a stride, columns that a vector of results reads are contiguous in the copy
+("phases"). Without a copy, tiles of whole rows pick every second column from a row of the input in registers, so each
+element is loaded once; the products with a row are summed up before they are moved to their columns. Vectors of half a
+register's width (`lanes`) waste less at the ends of rows, and fewer of their loads cross a line of the cache.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from pegbox.templates.conv_stages import inside, padded
 from pegbox.templates.register_tile import WIDE_BITS, write_out
 
 _BLOCK = 16
-"""The bytes inside of which a shuffle of two vectors is cheap."""
+"""The number of bytes within which a shuffle of two vectors is cheap."""
 
 
 @dataclass(frozen=True)
 class RowStages:
-    """The result and the tile that it is stored from; of NCHW also the copy of an image with its border, or the sums
-    that the tile is made of and the stages that hold a row of the input, the one that is read last in front.
+    """The result and the tile that it is stored from.
+
+    For NCHW, also the copy of an image with its border, or the sums that form the tile and the stages that hold a row
+    of the input, the one that is read last at the front.
     """
 
     out: te.Tensor
@@ -40,14 +42,14 @@ class RowStages:
 
 
 class Loops(NamedTuple):
-    """Loops of the result: the outermost one, and the one that each tile is computed at."""
+    """Loops of the result: the outermost one, and the one at which each tile is computed."""
 
     first: te.IterVar
     place: te.IterVar
 
 
 def vector_sizes(conv: Conv) -> list[int]:
-    """Return the elements of a vector of pixels: a register of them, or half of it where that is wide."""
+    """Return the possible numbers of elements in a vector of pixels: a whole register or, of a wide one, half."""
     half = conv.lanes // 2
     if conv.target.vector_bits < WIDE_BITS:
         return [conv.lanes]
@@ -55,24 +57,24 @@ def vector_sizes(conv: Conv) -> list[int]:
 
 
 def row_pieces(conv: Conv, lanes: int, room: int) -> list[int]:
-    """Return widths of up to `room` vectors; only those that divide a row, if there are any: they need no masks."""
+    """Return widths of up to `room` vectors; if some divide a row, only these, as they need no masks."""
     pieces = [v * lanes for v in range(1, room + 1) if v == 1 or (v - 1) * lanes < conv.out[1]]
     return [w for w in pieces if conv.out[1] % w == 0] or pieces
 
 
 def lanes_of_row(cfg: KnobValues, conv: Conv) -> int:
-    """Return the elements of a vector along a row: the knob `lanes`, or the only size that there is."""
+    """Return the number of elements of a vector along a row: the knob `lanes`, or the only size."""
     return int(cfg["lanes"].val) if "lanes" in cfg.space.knobs else vector_sizes(conv)[0]
 
 
 def reads_rows(cfg: KnobValues, conv: Conv) -> bool:
-    """Decide if every second column is picked in registers: where a tile has whole rows, and is written out."""
+    """Decide if every second column is picked in registers, which needs tiles of whole rows that are written out."""
     is_direct = cfg["unroll_kh"].val and not cfg["copy"].val
     return bool(is_direct and sums_of_result(conv) > 0 and cfg["tile_w"].val >= conv.out[1])
 
 
 def sums_of_result(conv: Conv) -> int:
-    """Return the sums that a result is made of if every second column is picked in registers; 0: none are picked."""
+    """Return the number of sums for a result if every second column is picked in registers; 0 if none is picked."""
     if conv.stride[1] != 2 or conv.dilation[0] > 1:
         return 0
     return (conv.reach[1] + conv.padding[1] % 2) // 2 + 1
@@ -81,9 +83,9 @@ def sums_of_result(conv: Conv) -> int:
 def sums_by_rows(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> RowStages:
     """Return stages that read the input row by row, the even and odd columns of a row as vectors in registers.
 
-    The sums of a tile go over the rows of the input that it reads, and leave out those that a result does not. Columns
-    of the filter with the same distance from a result to its elements, in vectors of a phase, have sums of their own.
-    These are moved to their results and added at last; until then, lanes are in the order of the cheapest shuffles.
+    The sums of a tile go over the rows of the input that it reads, and skip those that a result does not read. Columns
+    of the filter with the same distance from a result to its elements, in vectors of a phase, share a sum. These sums
+    are moved to their results and added at the end; until then, lanes are in the order of the cheapest shuffles.
     """
     height, (sy, sx), dx, zero = cfg["tile_h"].val, conv.stride, conv.dilation[1], te.const(0, "int64")
     lanes, row_lanes = lanes_of_row(cfg, conv), _RowLanes(conv, lanes_of_row(cfg, conv))
@@ -121,13 +123,13 @@ def sums_by_rows(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te
 
 
 class _RowLanes:
-    """The vectors of every second column of a row, without the border; behind the last column there are zeros.
+    """The vectors of every second column of a row, without the border; after the last column there are zeros.
 
-    A column of the border is one of these zeros, so that vectors begin where the row does.
+    Columns of the border read one of these zeros, so that vectors begin where the row does.
 
     Attributes:
-        vectors, count: the vectors of a phase, and all of their lanes.
-        first: what is added to a column of the filter, so that its distance and its phase are not negative.
+        vectors, count: the number of vectors of a phase, and of their lanes.
+        first: the offset of a column of the filter that keeps its distance and its phase from being negative.
         distances: the number of distances from a result to its elements.
     """
 
@@ -168,7 +170,7 @@ def copied_image(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor) -> te.Tens
 
 
 def order_rows(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: RowStages) -> Loops:
-    """Order the loops of the result for NCHW."""
+    """Order the loops of an NCHW result."""
     out = s[stages.out]
     n, c, y, x = out.op.axis
     yt, yi = out.split(y, factor=cfg["tile_h"].val)
@@ -186,7 +188,7 @@ def order_rows(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: Row
 
 
 def place_rows(s: te.TESchedule, stages: RowStages, place: te.IterVar) -> None:
-    """Sum up a tile at a loop of the result, and compute a row of the input where the sums read it."""
+    """Place the sums of a tile at a loop of the result, and the rows of the input where the sums read them."""
     sums, *read = stages.row
     s[sums].set_scope("local")
     s[sums].compute_at(s[stages.out], place)

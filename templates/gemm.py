@@ -1,10 +1,10 @@
 """Matrix products of any shape: the computation and the schedules of `matmul` and `batch_matmul`.
 
-Three ways to multiply, of which the tuner picks one (`layout`):
+There are three ways to multiply, of which the tuner picks one (`layout`):
 
-- "packed": B, and A if that pays, are first copied into panels that the innermost loops read contiguously (Goto and
-  van de Geijn, "Anatomy of high-performance matrix multiplication", 2008). For products with reuse.
-- "direct": the same register tile on B as it lies. For products so small that packing costs more than it gives.
+- "packed": B, and A if that pays, are first copied into panels that the innermost loops read contiguously (Goto and van
+  de Geijn, "Anatomy of high-performance matrix multiplication", 2008). For products with reuse.
+- "direct": the same register tile on B as it is. For products so small that packing costs more than it saves.
 - "stream": the reduction outermost, rows of B streamed once, C accumulated in place. For vector × matrix, where
   memory is the limit.
 
@@ -25,20 +25,20 @@ from pegbox.templates.gemm_space import PACKED, ROWS_STAY, STREAM, layout_of
 from pegbox.templates.matmul_arguments import Product, plain, product_of, unpacked
 from pegbox.templates.register_tile import computed_extent, write_out
 
-_BATCH = 8  # products in a batch from which on each thread takes whole ones
+_BATCH = 8  # the batch size from which on each thread computes whole products
 
 
 def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -> tuple[te.TESchedule, list[te.Tensor]]:
-    """C = A · B over the leading axes, for B as it is ("plain") or packed ahead, in the form that a template returns.
+    """Compute C = A · B over the leading axes, for a B that is "plain" or packed, as a template returns it.
 
     Raises:
-        TemplateError: another value of `weights`.
+        TemplateError: `weights` has another value.
     """
     p = product_of(a, b, weights, cfg.target)
     b = p.weights(b)
     cfg.define_plain(lambda: [plain(p, a, unpacked(p, b))])
     (narrow_matmul if p.is_narrow else gemm_space).declare(cfg, p)
-    if not p.is_narrow or max(p.shape[:-1]) > 1:  # else nothing can be shared
+    if not p.is_narrow or max(p.shape[:-1]) > 1:  # otherwise, threads have nothing to share
         threads.declare(cfg, p.flop)
         if not p.is_narrow and not _batch_is_shared(p):
             gemm_space.constrain_threads(cfg, p)
@@ -59,10 +59,10 @@ def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -
 
 @dataclass(frozen=True)
 class Tensors:
-    """C and the tensors on the way: sums over blocks of the reduction, and panels of A and of B.
+    """C and the tensors before it: sums over blocks of the reduction, and panels of A and of B.
 
     Attributes:
-        weights: B that was packed ahead.
+        weights: B, if it was packed ahead.
     """
 
     c: te.Tensor
@@ -73,7 +73,7 @@ class Tensors:
 
 
 def compute(cfg: pb.TemplateConfig, p: Product, a: te.Tensor, b: te.Tensor) -> Tensors:
-    """C = A · B from the operands, or panels of them, as the configuration says."""
+    """Compute C = A · B from the operands or from panels of them, by the configuration."""
     layout, mr, nr = layout_of(cfg, p), cfg["mr"].val, cfg["nr"].val
     panels_a = panels_b = None
     if layout == PACKED:
@@ -113,7 +113,7 @@ def compute(cfg: pb.TemplateConfig, p: Product, a: te.Tensor, b: te.Tensor) -> T
 
 
 def _columns(p: Product, j: te.Expr) -> list[te.Expr]:
-    """Test that a column of a tile is computed, where the last vector of a row is half of a wide one."""
+    """Return the condition for computing a tile's column, if the last vector of a row is half of a wide one."""
     end = computed_extent(p.target, p.lanes, p.n)
     return [j < end] if end < p.vectors * p.lanes else []
 
@@ -123,7 +123,7 @@ def _all(tests: list[te.Expr]) -> te.Expr | None:
 
 
 def _panels(p: Product, extent: int, size: int, source: Callable[..., te.Expr], name: str) -> te.Tensor:
-    """Panels [extent / size][k][size] of `source(*batch, k, i)`, zeros beyond the extent."""
+    """Copy `source(*batch, k, i)` into panels [extent / size][k][size], with zeros beyond the extent."""
     zero = te.const(0, p.dtype)
 
     def element(*at: te.Expr) -> te.Expr:
@@ -137,7 +137,7 @@ def _panels(p: Product, extent: int, size: int, source: Callable[..., te.Expr], 
 
 
 def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, b: te.Tensor, tensors: Tensors) -> None:
-    """Tiles of registers in blocks: (k block, batch, panel, block, tiles, tiles of the block)."""
+    """Schedule register tiles in blocks: (k block, batch, panel, block, tiles, tiles of the block)."""
     c = tensors.c
     if tensors.partial is None:
         tile = s.cache_write(c, "local")
@@ -147,7 +147,7 @@ def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, b: te.
     *lead, y, x = s[c].op.axis
     yt, yi = s[c].split(y, factor=cfg["mr"].val)
     xt, xi = s[c].split(x, factor=cfg["nr"].val)
-    # A block of one operand's panels stays in cache while those of the other one stream past: `panel` of them, or all.
+    # A block of one operand's panels stays in cache while panels of the other one stream past: `panel` of them, or all.
     rows_stay = cfg["order"].val == ROWS_STAY
     blocked, streamed = (yt, xt) if rows_stay else (xt, yt)
     block, blocked = s[c].split(blocked, factor=cfg["y_tiles" if rows_stay else "x_tiles"].val)
@@ -163,15 +163,16 @@ def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, b: te.
     s[tile].compute_at(s[c], blocked)
     steps = _schedule_tile(cfg, s, tile, p.lanes)
     if gemm_space.fetches_panels(p, cfg):
-        # The next panels come from beyond L2 while these are multiplied. In a model, weights are in no near cache.
+        # The next panels are fetched from beyond L2 while these are multiplied. In a model, weights are not in a near
+        # cache.
         panels = streamed if rows_stay else block
         is_one = tensors.partial is not None and not rows_stay and gemm_space.is_one_block(p, cfg)
         s[c].prefetch(b, s[c].op.reduce_axis[0] if is_one else panels, among=steps)
-    # The operand that stays with a block is packed there, in cache; the other one before, for a panel or whole.
+    # The operand that stays with a block is packed there, in cache; the other one is packed before, by panels or whole.
     at_block = (s[c], shared if shared in lead else block)
     at_panel = (s[c], outer[0]) if outer else None
     if tensors.panels_b is not None:
-        # Row by row through all panels at hand, in vectors, so that B is read in long runs.
+        # Row by row through all present panels, in vectors, so that B is read in long runs.
         packing = s[tensors.panels_b]
         *_, panel, row, z = packing.op.axis
         packing.reorder(row, panel, z)
@@ -179,7 +180,7 @@ def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, b: te.
         zv, zl = packing.split(z, factor=p.lanes)
         write_out(packing, zl, [zv])
     if tensors.panels_a is not None:
-        # Panel by panel, so that A is read in as many runs as a panel has rows, and the panel written in one.
+        # Panel by panel: A is read in as many runs as a panel has rows, and the panel is written in one run.
         packing = s[tensors.panels_a]
         *_, panel, _, z = packing.op.axis
         _place(cfg, packing, at_block if rows_stay else at_panel, panel)
@@ -200,7 +201,7 @@ def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor, la
 def _place(
     cfg: pb.TemplateConfig, packing: te.Stage, at: tuple[te.Stage, te.IterVar] | None, shared: te.IterVar
 ) -> None:
-    """Pack at a loop, or everything beforehand in a loop that threads share."""
+    """Pack at a loop, or pack everything beforehand in a loop that threads share."""
     if at is not None:
         packing.compute_at(*at)
     else:
@@ -208,7 +209,7 @@ def _place(
 
 
 def _schedule_stream(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, c: te.Tensor) -> None:
-    """Few rows of B at a time pass through a stretch of C: (batch, y, x block, k block, x, k, rows, lanes)."""
+    """Stream a few rows of B at a time through a stretch of C: (batch, y, x block, k block, x, k, rows, lanes)."""
     *lead, y, x = s[c].op.axis
     (k,) = s[c].op.reduce_axis
     yo, yi = s[c].split(y, factor=cfg["mr"].val)

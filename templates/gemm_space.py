@@ -19,18 +19,18 @@ from pegbox.templates import weight_blocks
 from pegbox.templates.matmul_arguments import Product
 from pegbox.templates.register_tile import BODY, ROWS, VECTORS, WIDE_BITS, is_balanced
 
-# Values of `layout`: the ways to multiply.
+# The values of `layout`: the ways to multiply.
 PACKED, DIRECT, STREAM = "packed", "direct", "stream"
 _TILED = (PACKED, DIRECT)
-# Values of `order`: which operand's tiles stay in cache, in blocks, while the other one's stream past.
+# The values of `order`: the operand whose tiles stay in cache, in blocks, while the other one's stream past.
 ROWS_STAY, COLUMNS_STAY = "yx", "xy"
 
-_STREAM_ROWS = 8  # with more rows than that, memory is not the limit
-_MOST_TILES = 128  # in a block
-_REUSE = 256  # rows from which on packing B costs next to nothing
-_B_PARTS = 8  # of L2, of which one is a block of B: rows of A, of C and of the next block pass through the others
-_FEWEST = 16  # rows from which on the blocks of B matter
-_FEW_ROWS = 64  # up to which B is best read as it lies, even if each of its rows is in a page of its own
+_STREAM_ROWS = 8  # the number of rows above which memory is not the limit
+_MOST_TILES = 128  # the most tiles in a block
+_REUSE = 256  # the number of rows from which on packing B costs next to nothing
+_B_PARTS = 8  # the parts of L2: one is for a block of B; rows of A, of C and of the next block pass through the others
+_FEWEST = 16  # the number of rows from which on the blocks of B matter
+_FEW_ROWS = 64  # the number of rows up to which B is best read as it is, even if each row is in a separate page
 _PAGE = 4096  # bytes; L2 is indexed by physical addresses, which are random beyond a page
 
 
@@ -63,7 +63,7 @@ def declare(cfg: pb.TemplateConfig, p: Product) -> None:
 
 
 def constrain_threads(cfg: pb.TemplateConfig, p: Product) -> None:
-    """Leave out several threads where there is one block, as the program is then that of one thread."""
+    """Exclude several threads if there is only one block, as the program is then that of one thread."""
     if "threads" not in cfg.space.knobs:
         return
     wanted = ("layout", "mr", "nr", "k_block", "order", "y_tiles", "x_tiles", "panel", "stretch", "threads")
@@ -75,29 +75,29 @@ def constrain_threads(cfg: pb.TemplateConfig, p: Product) -> None:
 
 
 def layout_of(c: KnobValues, p: Product) -> str:
-    """Name the layout in which a configuration multiplies."""
+    """Return the layout in which a configuration multiplies."""
     layouts = _layouts(p)
     return str(c["layout"].val) if len(layouts) > 1 else layouts[0]
 
 
 def _when(layouts: Sequence[str], *wanted: str) -> dict[str, list[str]]:
-    """Return the condition that a layout is one of those wanted; none where there is no choice."""
+    """Return the condition that a layout is one of those wanted, or no condition if there is no choice."""
     return {"layout": [layout for layout in layouts if layout in wanted]} if len(layouts) > 1 else {}
 
 
 def _rows(p: Product) -> list[int]:
-    """Rows of the register tile."""
+    """Return the possible numbers of rows of the register tile."""
     return [r for r in ROWS if r <= p.m and fits_registers(p.target, r, 1)]
 
 
 def _widths(p: Product) -> list[int]:
-    """Vectors in a row of the register tile; a single row has the accumulators of several."""
+    """Return the numbers of vectors in a row of the register tile; a single row has the accumulators of several."""
     widths = VECTORS if p.m > 1 else (*VECTORS, 8, 12)
     return [v for v in widths if v == 1 or v <= p.vectors]
 
 
 def _layouts(p: Product) -> list[str]:
-    """Return the ways to multiply that can be the best one."""
+    """Return the ways to multiply that can be the best."""
     if p.packed:
         return [PACKED]
     caches, b_bytes = p.target.caches, p.k * p.n * p.itemsize
@@ -108,14 +108,14 @@ def _layouts(p: Product) -> list[str]:
 
 
 def _powers(extent: int) -> list[int]:
-    """Block sizes, in tiles."""
+    """Return the possible block sizes, in tiles."""
     return [1 << e for e in range(_MOST_TILES.bit_length()) if e == 0 or 1 << e < 2 * extent]
 
 
 def _divisors_near(extent: int, wanted: Sequence[int]) -> list[int]:
-    """Find, for each wanted block, the divisor of `extent` within a third of it, or the block itself for large extents.
+    """Find, for each wanted block, a divisor of `extent` within a third of it, or the block itself for large extents.
 
-    Blocks that divide need no second copy of the kernel for a rest.
+    Blocks that divide the extent need no second copy of the kernel for a rest.
     """
     found = []
     for block in wanted:
@@ -128,7 +128,7 @@ def _divisors_near(extent: int, wanted: Sequence[int]) -> list[int]:
 
 
 def _constrain(cfg: pb.TemplateConfig, p: Product, layouts: Sequence[str]) -> None:
-    """Leave out configurations that cannot be fast, and those that mean the same as others."""
+    """Exclude configurations that cannot be fast, and duplicates."""
 
     def add(predicate: Callable[[pb.Config], bool], message: str, *reads: str) -> None:
         cfg.add_constraint(predicate, reads=(*(["layout"] if len(layouts) > 1 else []), *reads), message=message)
@@ -172,7 +172,7 @@ def _constrain_tile(add: Callable[..., None], add_tiled: Callable[..., None], p:
 
 
 def _axes(p: Product, c: KnobValues) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Tiles along the blocked axis and the bytes of one tile's operand; then those of the streamed axis."""
+    """Return the tiles along the blocked axis and the bytes of one tile's operand, then those of the streamed axis."""
     depth = (c["k_block"].val or p.k) * p.itemsize
     y = -(-p.m // c["mr"].val), c["mr"].val * depth
     x = -(-p.n // c["nr"].val), c["nr"].val * depth
@@ -180,7 +180,7 @@ def _axes(p: Product, c: KnobValues) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def _blocks(p: Product, c: pb.Config) -> int:
-    """Count the iterations of the loop that threads share: stretches of C, panels, or blocks."""
+    """Count the iterations of the loop that threads share, over stretches of C, panels, or blocks."""
     if layout_of(c, p) == STREAM:
         return int(-(-math.ceil(p.n / c["nr"].val) // c["stretch"].val))
     (blocked, _), (streamed, _) = _axes(p, c)
@@ -207,7 +207,7 @@ def is_one_block(p: Product, c: KnobValues) -> bool:
 
 
 def fetches_panels(p: Product, c: KnobValues) -> bool:
-    """Decide if panels of B, as the kernel gets it, are prefetched: they and those that are multiplied fit L2.
+    """Decide if panels of B, as the kernel gets it, are prefetched, because they fit L2 with the panels in use.
 
     Panels of a single tile of rows are read once, in long runs, which the hardware prefetches.
     """
@@ -219,9 +219,9 @@ def fetches_panels(p: Product, c: KnobValues) -> bool:
 
 
 def _waits_for_b(p: Product, c: KnobValues) -> bool:
-    """Decide if the product waits for a B that is not packed ahead, and reads it block by block.
+    """Decide if the product waits for a B that is not packed ahead and is read block by block.
 
-    With many rows, packing takes a small part of the time.
+    With many rows, packing is a small part of the time.
     """
     is_far = p.k * p.n * p.itemsize > p.target.caches.l2
     by_blocks = layout_of(c, p) == DIRECT or (c["order"].val == COLUMNS_STAY and not p.lead)
@@ -234,10 +234,10 @@ def _weights_come_in_time(p: Product, c: pb.Config) -> bool:
 
 
 def _waits_for_l3(p: Product) -> bool:
-    """Decide if a product takes longer where L2 does not keep the blocks of a B that is not packed ahead.
+    """Decide if a product takes longer when L2 does not keep the blocks of a B that is not packed ahead.
 
-    Rows are so few that reading B takes a large part of the time, and vectors so wide that they are multiplied faster
-    than L3 delivers them.
+    This needs so few rows that reading B takes a large part of the time, and vectors so wide that they are multiplied
+    faster than L3 delivers them.
     """
     is_far = 2 * p.k * p.n * p.itemsize > p.target.caches.l2
     is_wide = p.target.vector_bits >= WIDE_BITS
@@ -245,11 +245,11 @@ def _waits_for_l3(p: Product) -> bool:
 
 
 def _stays_in_l2(p: Product, c: pb.Config) -> bool:
-    """Decide if L2 keeps all that is read again: blocks, packed panels, and sums over parts of the reduction.
+    """Decide if L2 keeps everything that is read again: blocks, packed panels, and sums over parts of the reduction.
 
-    Other configurations read B or panels from L3 once for each tile or each block of rows. Where B is read as it lies
-    and its rows are long, each row of a tile is in a page of its own: for many tiles, packing takes less time. All of B
-    is packed without a prefetch, which takes long.
+    Other configurations read B or panels from L3 once for each tile or each block of rows. If B is read as it is and
+    its rows are long, each row of a tile is in a separate page: for many tiles, packing takes less time. All of B is
+    packed without a prefetch, which takes long.
     """
     l2 = p.target.caches.l2
     if c["k_block"].val and 2 * p.m * p.n * p.itemsize > l2:
@@ -267,9 +267,10 @@ def _stays_in_l2(p: Product, c: pb.Config) -> bool:
 
 
 def _bytes_at_once(p: Product, c: KnobValues) -> int:
-    """Return the bytes of cache for the panels of B that are read for all rows of a block before others.
+    """Return the bytes of cache for the panels of B that are read for all rows of a block before other panels.
 
-    Rows whose distance is a multiple of a large power of two share few sets: parts of them need as much as longer ones.
+    Rows whose distance is a multiple of a large power of two share few sets: their parts need as much cache as longer
+    ones.
     """
     tiles: int = 1 if c["order"].val == ROWS_STAY else c["x_tiles"].val
     run = tiles * c["nr"].val * p.itemsize

@@ -2,16 +2,16 @@
 
 The channels of the input and of the result form as many groups, and those of a group of the result are sums over the
 input's group at the same place, from channel g(o) on (Krizhevsky et al., 2012; ResNeXt: Xie et al., 2017). Vectors run
-along the channels of the result. In most of them all lanes are in one group, so that they have an element of the input
-in common, as in a product of matrices; else lanes of several groups are picked out of a vector of the input. The
-register tile is `tile_w` pixels of a row by `vectors` vectors. For narrow groups, an element is loaded once for all
-columns of the filter. The image is not copied: the filter's rows and columns that lie in the border are left out, for
-which loops are cut there (`where`).
+along the channels of the result. If all lanes are in one group, they have an element of the input in common, as in a
+product of matrices; otherwise, the lanes of several groups are picked from a vector of the input. The register tile is
+`tile_w` pixels of a row by `vectors` vectors. For narrow groups, an element is loaded once for all columns of the
+filter. The image is not copied: the filter's rows and columns in the border are skipped, for which loops are cut there
+(`where`).
 
 Packed weights of a group end with a vector: channels with weights of zero are added to groups that do not fill their
-last one (`group_outputs`). Where registers are wide, the last vector of a group is stored in part, and its second half
-is not computed if nothing of it is stored. Elsewhere all sums are stored, and the result is copied from their rows.
-Tiles do not reach into the next group: the last one may have fewer vectors.
+last one (`group_outputs`). If registers are wide, the last vector of a group is stored partially, and its second half
+is not computed if none of it is stored. Otherwise all sums are stored, and the result is copied from their rows. Tiles
+do not reach into the next group: the last one may have fewer vectors.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _ORDERS = ("yxc", "ycx", _CHANNELS_OUTSIDE)
 """The orders of the loops over tiles, outermost first: rows, pixels of a row, channels."""
 
 _FEWEST, _OTHERS = 4, 3
-"""The fewest accumulators of a tile; the registers for an element of the input and for weights."""
+"""The fewest accumulators of a tile, and the number of registers for an element of the input and for weights."""
 
 _FEW = 4
-"""The most channels of a group whose sum is always unrolled."""
+"""The largest number of channels of a group whose sum is always unrolled."""
 
 _NARROW, _ROW_BODY = 16, 5 * BODY
-"""The least number of outputs of a wide group; the most multiply-adds of a body with a row of the filter."""
+"""The smallest number of outputs of a wide group, and the most multiply-adds of a body with a row of the filter."""
 
 
 @pb.template(NAME)
@@ -71,7 +71,7 @@ def group_conv2d(
     """Convolve N images (N, H, W, C) with O filters of KH × KW × C / groups each, with zeros around them.
 
     stride, padding and dilation are a number or a pair (rows, columns), and padding may be (top, left, bottom, right).
-    The layout is "NHWC", that of the weights "HWIO" (KH, KW, C / groups, O) or "packed", for which
+    The layout is "NHWC", and that of the weights "HWIO" (KH, KW, C / groups, O) or "packed", for which
     `pegbox.templates.pack_weights` packs them. float32 or float64; other types run, untuned.
     """
     check_layout("layout", layout, (LAYOUT,), NAME)
@@ -103,7 +103,7 @@ group_conv2d.packs("weight", weights=PACKED)(packed)
 
 
 def _inner(conv: Conv, groups: int) -> int:
-    """Return the channels of the input that each output is a sum over.
+    """Return the number of input channels over which each output is a sum.
 
     Raises:
         TemplateError: the groups do not divide the channels.
@@ -117,15 +117,15 @@ def _inner(conv: Conv, groups: int) -> int:
 
 
 def _has_gaps(conv: Conv, groups: int) -> bool:
-    """Decide if channels are added to each group, so that it ends with a vector."""
+    """Decide if channels are added to each group so that it ends with a vector."""
     return group_outputs(conv, groups) > conv.o // groups
 
 
 def _end_with_group(conv: Conv, groups: int) -> bool:
-    """Decide if tiles end with their group, the last one in part where the group has fewer vectors left.
+    """Decide if tiles end with their group, where the last tile may have fewer vectors.
 
-    Of vectors that a group does not fill, only wide registers store a part. A part of a single vector would be computed
-    in pieces, which takes longer than the whole.
+    Vectors that a group does not fill are stored partially only from wide registers. A part of a single vector would be
+    computed in pieces, which takes longer than the whole.
     """
     count, rest = divmod(group_outputs(conv, groups), conv.lanes)
     can_store = not _has_gaps(conv, groups) or conv.target.vector_bits >= WIDE_BITS
@@ -136,7 +136,7 @@ def _end_with_group(conv: Conv, groups: int) -> bool:
 
 
 def _declare(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> None:
-    """Declare the knobs: the tile, the elements of a vector, the order of tiles, and how far the sum is unrolled."""
+    """Declare the knobs: the tile, the elements of a vector, the order of tiles, and the unrolling of the sum."""
     outputs, inner = group_outputs(conv, groups), conv.c // groups
     sizes = _vector_sizes(conv, outputs)
     cfg.define_knob("lanes", sizes)
@@ -154,7 +154,7 @@ def _declare(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> None:
             lambda c: c["vectors"].val <= count, reads=("vectors",), message="vectors of a tile are in one group"
         )
         vectors = [v for v in vectors if v <= count]
-    # Few channels are picked out of a vector by constants, not by an index that a loop over them gives.
+    # A few channels are picked from a vector by constants, not by a loop's variable.
     cfg.define_knob("unroll_c", [inner] if inner <= _FEW else [u for u in (1, 2, 4, 8, 16) if inner % u == 0])
     cfg.define_knob("order", _ORDERS)
     if _reads_weights_once(conv, groups):
@@ -187,7 +187,7 @@ def _reads_weights_once(conv: Conv, groups: int) -> bool:
 
 
 def _loops(conv: Conv, c: pb.Config) -> str:
-    """Return the letters of loops over tiles that have several iterations."""
+    """Return the letters of those loops over tiles that have several iterations."""
     counts = {"y": conv.out[0], "x": conv.out[1] / c["tile_w"].val, "c": conv.o / (c["vectors"].val * c["lanes"].val)}
     return "".join(letter for letter, count in counts.items() if count > 1)
 
@@ -195,7 +195,8 @@ def _loops(conv: Conv, c: pb.Config) -> str:
 def _vector_sizes(conv: Conv, outputs: int) -> list[int]:
     """Return the possible numbers of lanes: those of a register, or of half of it, if they lie in one group.
 
-    For narrow groups, either a register has lanes of several groups, or a vector has the most that lie in one group.
+    For narrow groups, either a register has lanes of several groups, or a vector has the most lanes that lie in one
+    group.
     """
     shared = [lanes for k in range(conv.lanes.bit_length() - 1) if outputs % (lanes := conv.lanes >> k) == 0]
     is_wide = bool(shared) and 2 * shared[0] >= conv.lanes and 2 * outputs > conv.lanes
@@ -221,7 +222,7 @@ def _plain(conv: Conv, groups: int, data: te.Tensor, weight: te.Tensor) -> te.Te
 
 
 def _tile(conv: Conv, groups: int, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
-    """Return the sums; where tiles end with their group, [n][y][x][group][vector][lane]."""
+    """Return the sums; if tiles end with their group, as [n][y][x][group][vector][lane]."""
     sums, outputs, wide = _sums(conv, groups, data, weight), conv.o // groups, group_outputs(conv, groups)
     if not _end_with_group(conv, groups):
         return te.compute((*conv.out_shape[:3], groups * wide), sums, name="tile")
@@ -248,7 +249,7 @@ def _result(conv: Conv, groups: int, tile: te.Tensor) -> te.Tensor:
 
 
 def _sums(conv: Conv, groups: int, image: te.Tensor, weight: te.Tensor) -> Callable[..., te.Expr]:
-    """Return a function that gives the sum for (n, y, x, o), over an image with or without its border of zeros."""
+    """Return a function that returns the sum for (n, y, x, o), over an image with or without its border of zeros."""
     inner, outputs = conv.c // groups, group_outputs(conv, groups)
     extents = zip((*conv.kernel, inner), ("kh", "kw", "c"), strict=True)
     kh, kw, c = (te.reduce_axis((0, extent), name=each) for extent, each in extents)
@@ -309,7 +310,7 @@ def _place_tiles(
 def _place_rows(
     cfg: pb.TemplateConfig, s: te.TESchedule, first: te.IterVar, sums: te.Tensor, out: te.Tensor, outputs: int
 ) -> None:
-    """Copy the result from sums with gaps: row by row while they are in the closest caches, if rows are outermost.
+    """Copy the result from sums with gaps: if rows are outermost, row by row while they are in the closest caches.
 
     Args:
         first: the outermost loop of the sums.
@@ -325,9 +326,9 @@ def _place_rows(
 
 
 def _keeps_elements(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> bool:
-    """Decide if a row of the filter is written out, so that an element is loaded once for all columns of it.
+    """Decide if a row of the filter is written out, so that an element is loaded once for all of its columns.
 
-    In narrow groups, to broadcast an element, or to pick it out of a vector, takes as long as a multiply-add. In wider
+    In narrow groups, broadcasting an element, or picking it from a vector, takes as long as a multiply-add. In wider
     groups, the multiply-add itself loads and broadcasts its element.
     """
     body = cfg["tile_w"].val * cfg["vectors"].val * cfg["unroll_c"].val * conv.kernel[1]

@@ -1,7 +1,7 @@
 """Matrix product: C[M, N] = A[M, K] · B[K, N].
 
-`gemm` has the computation, then the schedule, and `gemm_space` the knobs; `narrow` has all three for products
-of few columns.
+`gemm` has the computation and the schedule, and `gemm_space` the knobs; `narrow_matmul` has all three for products of
+few columns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pegbox.templates.weights import packed
 def matmul(
     cfg: pb.TemplateConfig, M: int, K: int, N: int, dtype: str = "float32", weights: str = "plain"
 ) -> tuple[te.TESchedule, list[te.Tensor]]:
-    """C[M, N] = A[M, K] · B[K, N], row-major, any shape; float32 or float64 (other types run, untuned for them).
+    """Compute C[M, N] = A[M, K] · B[K, N], row-major, of any shape, in float32 or float64 (other types run, untuned).
 
     With weights="packed" the kernel takes B as `pegbox.templates.pack_weights` lays it out for the task.
     """

@@ -12,16 +12,17 @@ from pegbox.errors import TemplateError
 from pegbox.expr import nbytes
 
 WEIGHTS = ("plain", "packed")
-_COLUMNS = 8  # up to which the reduction fills vectors better than the columns do
+_COLUMNS = 8  # the most columns for which the reduction fills vectors better than the columns
 
 
 @dataclass(frozen=True)
 class Product:
-    """C[..., m, n] = A[..., m, k] · B[..., k, n] over the leading axes.
+    """A product C[..., m, n] = A[..., m, k] · B[..., k, n] over the leading axes.
 
     Attributes:
-        packed: B comes in panels of one vector, (..., ceil(n / lanes), k, lanes), with zeros beyond the last column;
-            that of a narrow product comes transposed, (..., n, k). Target and shape decide, never a configuration.
+        packed: True if B comes in panels of one vector, (..., ceil(n / lanes), k, lanes), with zeros beyond the last
+            column, or, for a narrow product, transposed, (..., n, k). The form depends on the target and the shape,
+            never on a configuration.
     """
 
     lead: tuple[int, ...]
@@ -38,7 +39,7 @@ class Product:
 
     @property
     def vectors(self) -> int:
-        """Vectors in a row of C, the last one perhaps not full."""
+        """The number of vectors in a row of C; the last one may not be full."""
         return -(-self.n // self.lanes)
 
     @property
@@ -52,12 +53,12 @@ class Product:
 
     @property
     def flop(self) -> int:
-        """The additions and multiplications."""
+        """The number of additions and multiplications."""
         return 2 * math.prod(self.shape) * self.k
 
     @property
     def is_narrow(self) -> bool:
-        """True where the columns are too few to fill vectors, and the reduction is long enough for that."""
+        """True if the columns are too few to fill vectors, and the reduction is long enough for it."""
         return self.n <= _COLUMNS and self.k >= 4 * self.lanes
 
     @property
@@ -70,12 +71,12 @@ class Product:
         return (*self.lead, self.vectors, self.k, self.lanes)
 
     def weights(self, b: Tensor) -> Tensor:
-        """B as the kernel gets it."""
+        """The operand B as the kernel gets it."""
         return te.placeholder(self.weight_shape, name="B_packed", dtype=self.dtype) if self.packed else b
 
 
 def unpacked(p: Product, b: Tensor) -> Tensor:
-    """B (..., k, n), made ahead of time from the B that the kernel gets."""
+    """The operand B (..., k, n), made ahead of time from the form that the kernel gets."""
     if not p.packed:
         return b
     shape, ahead = (*p.lead, p.k, p.n), {AHEAD: True}
@@ -91,7 +92,7 @@ def unpacked(p: Product, b: Tensor) -> Tensor:
 
 
 def plain(p: Product, a: Tensor, b: Tensor) -> Tensor:
-    """C without the layouts of a schedule."""
+    """The result C without the layouts of a schedule."""
     k = te.reduce_axis((0, p.k), name="k")
     return te.compute(p.shape, lambda *at: te.sum(a(*at[:-1], k) * b(*at[:-2], k, at[-1]), axis=k), name="C")
 
@@ -100,7 +101,7 @@ def product_of(a: Tensor, b: Tensor, weights: str, target: Target) -> Product:
     """Return the product of A (..., m, k) and B (..., k, n) with B "plain" or "packed".
 
     Raises:
-        TemplateError: another value of `weights`.
+        TemplateError: `weights` has another value.
     """
     if weights not in WEIGHTS:
         raise TemplateError(f"weights={weights!r}: B is given as one of {', '.join(map(repr, WEIGHTS))}")

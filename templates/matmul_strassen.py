@@ -1,8 +1,8 @@
-"""Matrix product by Strassen's algorithm: seven products of halves in place of eight.
+"""Matrix product by Strassen's algorithm: seven products of halves instead of eight.
 
-Strassen, "Gaussian elimination is not optimal" (1969), one level of it, in the register tiles of a product that is not
-halved, as in Huang, Smith, Henry and van de Geijn, "Strassen's algorithm reloaded" (SC16). The template begins here,
-and goes on in these modules:
+Strassen, "Gaussian elimination is not optimal" (1969), one level of it, in the register tiles of an ordinary product,
+as in Huang, Smith, Henry and van de Geijn, "Strassen's algorithm reloaded" (SC16). The template begins here and
+continues in these modules:
 
 - `strassen_shape`: the halves, their sums, and the errors
 - `strassen_stages`: the computation and the schedule
@@ -23,13 +23,13 @@ from pegbox.templates.weights import packed
 def matmul_strassen(
     cfg: pb.TemplateConfig, M: int, K: int, N: int, dtype: str = "float32", weights: str = "plain"
 ) -> tuple[te.TESchedule, list[te.Tensor]]:
-    """C[M, N] = A[M, K] · B[K, N] as in `matmul`, of float32 or float64, by seven products of halves.
+    """Compute C[M, N] = A[M, K] · B[K, N] as in `matmul`, in float32 or float64, by seven products of halves.
 
     Rows of A and columns of B are scaled to magnitudes near 1, so that a large one adds no error to the others. A
     number that is not finite makes its row or column, and the one that is paired with it, NaN.
 
     Raises:
-        TemplateError: another type, another value of `weights`, or errors that are larger than the task's accuracy.
+        TemplateError: the type or `weights` has another value, or errors exceed the task's accuracy.
     """
     a = te.placeholder((M, K), name="A", dtype=dtype)
     b = te.placeholder((K, N), name="B", dtype=dtype)
@@ -37,7 +37,7 @@ def matmul_strassen(
     halves = Strassen(p)
     halves.check(cfg.accuracy)
     cfg.add_flop(p.flop)
-    if p.packed:  # sums of weights are more numbers than weights: no plain form
+    if p.packed:  # packed weights are sums, more numbers than the weights, so there is no plain form
         b = te.placeholder(halves.weight_shape, name="B_packed", dtype=dtype)
     else:
         cfg.define_plain(lambda: [plain(p, a, b)])

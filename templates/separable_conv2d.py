@@ -1,17 +1,16 @@
 """Depthwise separable convolution: a filter for each channel, then sums over the channels of each pixel.
 
 C[n, o, y, x] = Σ m[n, c, y, x] · point[o, c], where m is a depthwise convolution with a bias and an activation, as in
-MobileNets (Howard et al., 2017; Sandler et al., 2018). Each block of `block` rows first computes the rows of m that
-it reads, which are then still in the caches. While it sums them up, the rows of the image that the next block reads are
-prefetched (NHWC), if they come from beyond the second cache. The depthwise part has the knobs and stages of
-`depthwise_conv2d`.
-The register tile of the sums over channels depends on the layout:
+MobileNets (Howard et al., 2017; Sandler et al., 2018). Each block of `block` rows first computes the rows of m that it
+reads, which are then still in the caches. While it sums them up, the rows of the image that the next block reads are
+prefetched (NHWC) if the second-level cache does not hold them. The depthwise part has the knobs and stages of
+`depthwise_conv2d`. The register tile of the sums over channels depends on the layout:
 
 - NHWC: `point_h` rows by `point_w` pixels, by `point_vectors` vectors of output channels.
-- NCHW: the same, transposed in registers when it is stored; or (`point_lanes`) `point_o` output channels by
-  `point_vectors` vectors of pixels, which continue across the ends of rows.
+- NCHW: the same, transposed in registers when stored; or (`point_lanes`) `point_o` output channels by `point_vectors`
+  vectors of pixels, which continue across the ends of rows.
 
-`separable_space` has the knobs of the sums.
+`separable_space` declares the knobs of the sums.
 """
 
 from __future__ import annotations
@@ -62,16 +61,16 @@ def separable_conv2d(
 ) -> tuple[te.TESchedule, list[te.Tensor]]:
     """Convolve each of C channels with a filter of KH × KW, then each pixel with O filters of C × 1 × 1.
 
-    The inputs are the images, the filters of the channels, with `bias` also a bias[C] of their sums, and the filters of
-    pixels. `activation` is "relu", "relu6" or "" (none), and follows the bias. stride, padding and dilation are those
-    of the first convolution, each a number or a pair (rows, columns); padding may be (top, left, bottom, right).
-    `layout` is that of the images and of the result, "NCHW" or "NHWC". Filters of channels are "OIHW" (C, 1, KH, KW)
-    for NCHW, and "HWIO" (KH, KW, 1, C) for NHWC. `weights` is the layout of the filters of pixels, "OIHW" (the default
-    of NCHW), "OHWI" (of NHWC), "HWIO", or "packed", for which `pegbox.templates.pack_weights` packs them. float32 or
-    float64; other types run, untuned.
+    The inputs are the images, the filters of the channels, with `bias` also a bias[C] for their sums, and the filters
+    of pixels. `activation` is "relu", "relu6" or "" (none), and follows the bias. stride, padding and dilation belong
+    to the first convolution, each a number or a pair (rows, columns); padding may be (top, left, bottom, right).
+    `layout` is the layout of the images and of the result, "NCHW" or "NHWC". Filters of channels are "OIHW" (C, 1, KH,
+    KW) for NCHW, and "HWIO" (KH, KW, 1, C) for NHWC. `weights` is the layout of the filters of pixels, "OIHW" (the
+    default of NCHW), "OHWI" (of NHWC), "HWIO", or "packed", for which `pegbox.templates.pack_weights` packs them.
+    float32 or float64; other types run, untuned.
 
     Raises:
-        TemplateError: an argument is not in its domain, or there is no room for a single window.
+        TemplateError: an argument is not in its domain, or the image has no room for a window.
     """
     window, target = Window(stride, padding, dilation), cfg.target
     first = depthwise.depthwise_shape((N, C, H, W), (KH, KW), window, layout, "", dtype, target, name=NAME)
@@ -116,7 +115,7 @@ separable_conv2d.packs("point", weights=PACKED)(packed)
 
 
 class _Sums(NamedTuple):
-    """A schedule of the sums, the result, its loop over blocks of rows, and the innermost loop over steps of a sum."""
+    """A schedule of the sums: the result, its loop over blocks of rows, and the innermost loop over steps of a sum."""
 
     schedule: te.TESchedule
     out: te.Tensor
@@ -125,7 +124,7 @@ class _Sums(NamedTuple):
 
 
 def _along_channels(cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factors: te.Tensor) -> _Sums:
-    """Return the schedule and the result, with vectors along its channels."""
+    """Return a schedule and the result, with vectors along its channels."""
     lanes, c = point.lanes, te.reduce_axis((0, point.c), name="c")
     panels = factors if point.weights == PACKED else _panels(point, factors)
 
@@ -152,7 +151,7 @@ def _along_channels(cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, fact
     if point.layout == "NHWC":
         s[out].reorder(n, yo, *loops, yi, xi, ov, ol)
         write_out(s[out], ol, [yi, xi, ov])
-    else:  # transposed vector by vector, from memory
+    else:  # transposes vector by vector, from memory
         tile = s.cache_write(sums, "local")
         s[out].reorder(n, yo, *loops, yi, ov, ol, xi)
         write_out(s[out], xi, [ol])
@@ -186,7 +185,7 @@ def _panels(point: Conv, factors: te.Tensor) -> te.Tensor:
 
 
 def _along_pixels(cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factors: te.Tensor) -> _Sums:
-    """Return the schedule and the result, with vectors along the pixels of a block."""
+    """Return a schedule and the result, with vectors along the pixels of a block."""
     lanes, columns = point.lanes, point.out[1]
     c, zero = te.reduce_axis((0, point.c), name="c"), te.const(0, "int64")
 
@@ -224,12 +223,12 @@ def _along_pixels(cfg: pb.TemplateConfig, point: Conv, pixels: te.Tensor, factor
 
 
 def _spread(pixels: te.Stage, lanes: int, columns: int) -> None:
-    """Let the vectors of a channel begin at whole vectors, and those of all channels fall on different cache sets."""
+    """Align the rows of a channel to vectors, and spread those of all channels over different cache sets."""
     step = max(lanes, columns & -columns)
     pixels.storage_align(pixels.op.axis[1], 2 * step, step)
 
 
 def _place(cfg: pb.TemplateConfig, s: te.TESchedule, out: te.Tensor, first: te.IterVar, pixels: te.Tensor) -> None:
-    """Let threads share the blocks, each of which first computes the pixels that it reads."""
+    """Let threads share the blocks, and compute the pixels that a block reads at its beginning."""
     threads.share(cfg, s[out], first)
     s[pixels].compute_at(s[out], first)

@@ -1,4 +1,4 @@
-"""The knobs of `separable_conv2d` besides those of its depthwise part: blocks of rows, tiles of sums over channels."""
+"""The knobs of `separable_conv2d` without those of its depthwise part: blocks of rows, tiles of sums over channels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pegbox.templates.depthwise_rows import lanes_of_row, reads_rows, sums_of_re
 from pegbox.templates.register_tile import BODY, ROWS, VECTORS, WIDE_BITS, step_cost
 
 PIXELS_OUTSIDE, CHANNELS_OUTSIDE = "po", "op"
-"""Values of `order_tiles`: the outer loop over the register tiles of a block."""
+"""The values of `order_tiles`: the outer loop over the register tiles of a block."""
 
 _NAMES = {CHANNELS: ("point_h", "point_w", "point_vectors"), PIXELS: ("point_o", "point_vectors")}
 """The knobs of a register tile, by the dimension that its vectors run along."""
@@ -26,23 +26,22 @@ _NAMES = {CHANNELS: ("point_h", "point_w", "point_vectors"), PIXELS: ("point_o",
 _HEIGHTS = (1, 2, 4, 7)
 _UNROLLED = (1, 2, 4, 8)
 _FEWEST = 4
-"""The fewest vectors of a depthwise tile in rows that predictions begin with, where there are such tiles."""
+"""The fewest vectors of a depthwise tile of rows with which predictions begin, if there are such tiles."""
 _NEAR = 1.15
-"""The largest cost of a register tile that is worth trying, relative to the least one."""
+"""The largest cost of a register tile that is worth trying, relative to the lowest cost."""
 _NEARER = 1.05
-"""The largest cost of the fastest tile of a layout of lanes, relative to that of the other one."""
+"""The largest cost of the fastest tile with lanes along one dimension, relative to the other one."""
 _FAR = 2.0
-"""The half cycles for a vector of pixels that the closest cache does not hold: channels are too far apart to be fetched
-ahead."""
+"""The half cycles for a vector of pixels beyond the first-level cache: channels are too far apart to be prefetched."""
 _TURN = 3.0
 """The half cycles for each step of the transposition of a wide vector of channels, with its share of loads and stores.
 
-Narrower vectors take half of them: cores shuffle two at a time.
+Narrower vectors take half as many: cores shuffle two at a time.
 """
 
 
 def declare(cfg: pb.TemplateConfig, first: Conv, point: Conv) -> None:
-    """Declare the rows of a block, and the register tile of the sums over channels, behind the depthwise knobs."""
+    """Declare the rows of a block and the register tile of the sums over channels, after the depthwise knobs."""
     (rows, columns), ways = point.out, [CHANNELS] if point.layout == "NHWC" else [PIXELS, CHANNELS]
     row_bytes = columns * point.c * nbytes(point.dtype)
     held, lowest = cfg.target.caches.l2 // row_bytes, min(_values(cfg, "tile_h"))
@@ -100,17 +99,17 @@ def prefer(cfg: pb.TemplateConfig, first: Conv) -> None:
 
 
 def _has_whole_pieces(first: Conv, width: int) -> bool:
-    """Decide if pieces of a row are equally wide, or the row is one piece."""
+    """Decide if all pieces of a row are equally wide, or the row is one piece."""
     return width >= first.out[1] or first.out[1] % width == 0
 
 
 def _goes_along_pixels(c: pb.Config, first: Conv) -> bool:
-    """Decide if a pixel's channels are read together, or those of a block of channels that the closest cache holds."""
+    """Decide if a pixel's channels, or those of a block that the first-level cache holds, are read together."""
     return first.c <= first.lanes or c["order"].val not in depthwise.ACROSS_PIXELS
 
 
 def _has_fast_rows(c: pb.Config, first: Conv, most: int) -> bool:
-    """Decide if tiles have several whole vectors, or `most` pixels, and read each row once, from the image itself."""
+    """Decide if tiles have several whole vectors, or `most` pixels, and read each row once, from the image."""
     width = c["tile_w"].val
     if c["copy"].val or not c["unroll_kh"].val or not _has_whole_pieces(first, width):
         return False
@@ -124,7 +123,7 @@ def _row_cost(first: Conv, lanes: int) -> float:
 
 
 def _constrain_depthwise(cfg: pb.TemplateConfig, first: Conv) -> None:
-    """Require whole depthwise tiles in a block, whole rows with a stride in NCHW, and one name for each order."""
+    """Require whole depthwise tiles in a block, whole rows for a stride in NCHW, and one name for each order."""
     cfg.add_constraint(
         lambda c: _has_whole_tiles(c["block"].val, c["tile_h"].val, first.out[0]),
         reads=("block", "tile_h"),
@@ -141,12 +140,12 @@ def _constrain_depthwise(cfg: pb.TemplateConfig, first: Conv) -> None:
 
 
 def _has_whole_tiles(block: int, height: int, rows: int) -> bool:
-    """Decide if depthwise tiles divide a block, or it has all rows, and the last tile may have fewer."""
+    """Decide if depthwise tiles divide a block, or it has all rows, so that its last tile may have fewer."""
     return block % height == 0 or block == rows >= height
 
 
 def _constrain_rows(cfg: pb.TemplateConfig, first: Conv) -> None:
-    """Exclude slow depthwise tiles of NCHW; where registers hold tiles of whole rows, others take twice the time."""
+    """Exclude slow depthwise tiles of NCHW: if registers hold tiles of whole rows, others take twice the time."""
     blocks = _values(cfg, "block")
     tiles = [
         tile
@@ -178,12 +177,12 @@ def _values(cfg: pb.TemplateConfig, name: str) -> list[int]:
 
 
 def lanes_along(c: KnobValues, point: Conv) -> str:
-    """Return the dimension that vectors of sums run along."""
+    """Return the dimension along which vectors of sums run."""
     return CHANNELS if point.layout == "NHWC" else str(c["point_lanes"].val)
 
 
 def is_prefetched(first: Conv, point: Conv) -> bool:
-    """Decide if the next block's rows of the image are prefetched: where image and result exceed the second cache.
+    """Decide if the next block's rows of the image are prefetched: if image and result exceed the second-level cache.
 
     In NCHW these rows are not contiguous, so the address of each line would take divisions.
     """
@@ -194,7 +193,7 @@ def is_prefetched(first: Conv, point: Conv) -> bool:
 
 
 def has_half_vector(point: Conv) -> bool:
-    """Decide if only half of the last vector of output channels is computed: where that takes half the time.
+    """Decide if only half of the last vector of output channels is computed, because this takes half the time.
 
     LLVM moves sums of half a vector to another register in each step, and spills them if a loop body has several steps.
     """
@@ -206,7 +205,7 @@ def _tile(c: pb.Config, point: Conv) -> tuple[int, ...]:
 
 
 def _counts(c: pb.Config, point: Conv) -> tuple[int, int]:
-    """Count the tiles of output channels, and those of a block's pixels."""
+    """Count the tiles of output channels, and the tiles of a block's pixels."""
     columns, block, tile = point.out[1], c["block"].val, _tile(c, point)
     if lanes_along(c, point) == CHANNELS:
         height, width, vectors = tile
@@ -217,7 +216,7 @@ def _counts(c: pb.Config, point: Conv) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def _costs(point: Conv, block: int, way: str) -> dict[tuple[int, ...], float]:
-    """Return the half cycles for a row of results, by the register tile."""
+    """Return the half cycles for a row of results for each register tile."""
     if way == CHANNELS:
         columns, vectors = point.out[1], point.vectors
         # A transposed tile stores the pixels of each row together: at least half a vector of them.
@@ -230,7 +229,7 @@ def _costs(point: Conv, block: int, way: str) -> dict[tuple[int, ...], float]:
             if block % h == 0 and w >= narrowest and fits_registers(point.target, h * w, v)
         }
     vectors, size = -(-block * point.out[1] // point.lanes), point.lanes * nbytes(point.dtype)
-    near = point.target.caches.l1 // (point.c * size) - 1  # vectors of all channels, beside a line of weights for each
+    near = point.target.caches.l1 // (point.c * size) - 1  # vectors of all channels, and a line of weights for each
     return {
         (o, v): (_cost(point.o, o, vectors, v) + (_FAR * point.o / o * vectors if v > near else 0.0)) / block * point.c
         for o, v in itertools.product(ROWS, VECTORS)
@@ -239,7 +238,9 @@ def _costs(point: Conv, block: int, way: str) -> dict[tuple[int, ...], float]:
 
 
 def _least_cost(point: Conv, blocks: Iterable[int], ways: Iterable[str]) -> float:
-    return min(cost for block, way in itertools.product(blocks, ways) for cost in _costs(point, block, way).values())
+    """Return the least cost of a register tile; infinity if there is none, as for transposed tiles of bytes."""
+    found = (cost for block, way in itertools.product(blocks, ways) for cost in _costs(point, block, way).values())
+    return min(found, default=math.inf)
 
 
 def _tiles(point: Conv, block: int, way: str, most: float) -> frozenset[tuple[int, ...]]:
@@ -257,6 +258,6 @@ def _cost(extent: int, size: int, vectors: int, width: int, rows: int = 1) -> fl
 
 
 def _is_side_by_side(point: Conv, channels: int) -> bool:
-    """Decide if the weights of a tile's output channels lie side by side in packed weights."""
+    """Decide if the weights of a tile's output channels are contiguous in packed weights."""
     is_whole = point.lanes % channels == 0 or channels % point.lanes == 0 or channels == point.o
     return point.weights != PACKED or is_whole

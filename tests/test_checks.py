@@ -61,5 +61,5 @@ def test_what_is_right_stays() -> None:
 
 def test_lists_of_a_step_are_not_nested_without_end() -> None:
     assert frozen([1, [2, np.array([3])]]) == (1, (2, (3,)))
-    with pytest.raises(ScheduleError, match="nest too deep"):
+    with pytest.raises(ScheduleError, match="nested too deep"):
         frozen(DEEP)

@@ -1,6 +1,6 @@
 """Schedules: `Schedule` edits a program step by step, and `Trace` records the steps.
 
-`Root`, `Inline` and `At` are the places where stages of `pegbox.te` are computed.
+`Root`, `Inline` and `At` are the places at which stages of `pegbox.te` are computed.
 """
 
 from pegbox.schedule.schedule import Schedule as Schedule

@@ -14,9 +14,9 @@ from pegbox.loops.printer import PlainPrinter, show_kind
 from pegbox.schedule.tree import Tree
 from pegbox.shown import value_text
 
-_MARK = "\0"  # a character that no name contains
-_LONGEST = 60  # characters of an argument in a message
-_DEEPEST = 4  # lists in lists of an argument in a message
+_MARK = "\0"  # a character that does not occur in names
+_LONGEST = 60  # the most characters of an argument in a message
+_DEEPEST = 4  # the deepest nesting of lists shown in a message
 
 
 def add_call(error: ScheduleError, primitive: str, args: Iterable[Any], options: Mapping[str, Any]) -> bool:
@@ -43,7 +43,7 @@ def _argument(value: Any, depth: int = 0) -> str:
         if depth == _DEEPEST:  # also for a list that contains itself
             return "[...]"
         return f"[{', '.join(_argument(each, depth + 1) for each in value)}]"
-    name = getattr(value, "__name__", None) or getattr(value, "name", None)  # a function's repr has its address
+    name = getattr(value, "__name__", None) or getattr(value, "name", None)  # a function's repr contains its address
     text = next((each for each in (value, name) if isinstance(each, str)), None) or value_text(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 

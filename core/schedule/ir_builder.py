@@ -71,7 +71,7 @@ class IRBuilder:
 
     @contextmanager
     def if_scope(self, condition: Expr) -> Iterator[None]:
-        """Run the statements emitted inside `with` only where the condition holds."""
+        """Run the statements emitted inside `with` only if the condition holds."""
         self._stack.append([])
         yield
         body = self._stack.pop()

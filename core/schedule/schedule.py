@@ -43,8 +43,8 @@ class Schedule(ScheduleState):
     >>> sch.reorder(i, j_0, k, j_1)
     >>> sch.vectorize(j_1)
 
-    A `LoopRef` identifies a loop, a `BlockRef` or a name a block. The primitives are functions in `primitives/`, one
-    module a family.
+    A `LoopRef` identifies a loop; a `BlockRef` or a name identifies a block. The primitives are functions in
+    `primitives/`, one module for each family.
     """
 
     @staticmethod
@@ -52,7 +52,7 @@ class Schedule(ScheduleState):
         """Return the names of all primitives that a trace may hold."""
         return frozenset(PRIMITIVES)
 
-    # Questions, and which function is meant
+    # Look-ups, and the choice of the function
     work_on = lookup.work_on
     get_block = lookup.get_block
     get_blocks = lookup.get_blocks
@@ -66,7 +66,7 @@ class Schedule(ScheduleState):
     extent = lookup.extent
     remove_rv = lookup.remove_rv
 
-    # Loops become other loops over the same iterations
+    # Transformations of loops
     split = loops.split
     fuse = loops.fuse
     reorder = loops.reorder
@@ -76,7 +76,7 @@ class Schedule(ScheduleState):
     merge = merge.merge
     reorder_block_iter_var = reshape.reorder_block_iter_var
 
-    # How loops run, and hints
+    # Kinds of loops, and hints
     vectorize = kinds.vectorize
     parallel = kinds.parallel
     unroll = kinds.unroll
@@ -88,13 +88,13 @@ class Schedule(ScheduleState):
     env_threads = threads.env_threads
     set_store_predicate = store_predicate.set_store_predicate
 
-    # Where blocks are computed
+    # Compute locations
     compute_at = compute_location.compute_at
     reverse_compute_at = compute_location.reverse_compute_at
     compute_inline = inline.compute_inline
     reverse_compute_inline = inline.reverse_compute_inline
 
-    # Buffers: copies, places, layouts
+    # Buffers: copies, scopes, layouts
     cache_read = cache.cache_read
     cache_write = cache.cache_write
     reindex_cache_read = reindex.reindex_cache_read
@@ -112,15 +112,15 @@ class Schedule(ScheduleState):
     decompose_padding = padding.decompose_padding
     can_decompose_padding = padding.can_decompose_padding
 
-    # Reductions in parts
+    # Reductions
     decompose_reduction = decompose_reduction.decompose_reduction
     rfactor = rfactor.rfactor
 
-    # Blocks of blocks, and machine code
+    # Blocks of blocks, and tensor intrinsics
     blockize = blockize.blockize
     tensorize = tensorize.tensorize
 
-    # Random decisions, which a trace remembers
+    # Random decisions, which a trace records
     sample_perfect_tile = sampling.sample_perfect_tile
     sample_partitioned_tile = sampling.sample_partitioned_tile
     sample_categorical = sampling.sample_categorical

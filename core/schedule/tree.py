@@ -1,7 +1,7 @@
 """Index of a program: loops by variable, blocks by name, parents by node; and path-copying edits.
 
 The tree ends at blocks: a block's body uses only the block's own variables, so that no primitive needs to look inside
-to move it. Building a tree costs microseconds, so that each edit just makes the next one.
+to move it. Building a tree costs microseconds, so each edit builds a new one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _OWN: Mapping[Var, Var] = {}
 class BlockBody(Function):
     """The inside of a block as a program.
 
-    `domain` are the variables of the surrounding blocks with their extents, `taken` the names of the blocks outside.
+    `domain` are the variables of the surrounding blocks, with their extents; `taken` are the names of the blocks
+    outside.
     """
 
     domain: tuple[tuple[Var, int], ...] = ()
@@ -139,7 +140,7 @@ class Tree:
         return [r for r in self.blocks.values() if any(w.buffer is buffer for w in r.block.reads)]
 
     def replace(self, old: Stmt, new: Stmt | None) -> Function:
-        """Return the function with `old` replaced; None removes it, together with loops that would be empty."""
+        """Return the function with `old` replaced; None removes it, with all loops that would become empty."""
         parents = self.parents
         up = parents.get(id(old))
         while new is None and isinstance(up, For | If | Alloc):
@@ -180,12 +181,12 @@ def nested(body: Stmt, loops: Sequence[For], fresh: Mapping[Var, Var] = _OWN) ->
 
 
 def annotations_of(node: For | BlockRealize) -> tuple[Annotation, ...]:
-    """Return the notes of a loop or of a block."""
+    """Return the annotations of a loop or a block."""
     return node.annotations if isinstance(node, For) else node.block.annotations
 
 
 def annotated(node: For | BlockRealize, key: str, value: Any = None) -> For | BlockRealize:
-    """Return the loop or block with another note for a key, or without one."""
+    """Return the loop or block with another annotation for a key, or without one."""
     kept = tuple(note for note in annotations_of(node) if note[0] != key)
     notes = kept if value is None else (*kept, (key, value))
     if isinstance(node, For):

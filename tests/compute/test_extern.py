@@ -202,7 +202,7 @@ def test_a_python_function_of_another_process_is_refused(monkeypatch: pytest.Mon
         (lambda s, t: s.cache_read(t[1], "local", [t[2]]), "C is a statement"),
         (lambda s, t: s.rfactor(t[2], t[3].op.axis[0]), "not a reduction"),
         (lambda s, t: s[t[2]].split(t[3].op.axis[0], 2), "is not a loop of this stage"),
-        (lambda s, t: s[t[1]].compute_inline(), "its consumer C cannot take a value in"),
+        (lambda s, t: s[t[1]].compute_inline(), "its consumer C cannot contain the value"),
         (lambda s, t: s[t[1]].compute_at(s[t[3]], t[3].op.axis[0]), "C needs B too"),
     ],
 )

@@ -237,14 +237,14 @@ def test_a_refusal_of_a_step_inside_a_block_shows_the_inside_and_of_the_whole_th
 def test_a_copy_of_what_goes_on_outside_is_refused() -> None:
     sch, _, (i1, _, _) = tiled(product())
     sch.blockize(i1)
-    refused(sch, lambda: sch.cache_write("C", 0, "local"), "C is seen outside of block C_o")
+    refused(sch, lambda: sch.cache_write("C", 0, "local"), "C is used outside block C_o")
 
 
 def test_a_refusal_between_two_blocks_shows_the_program_between_them() -> None:
     sch, (_, _, k0), (_, _, k1) = tiled(product())
     sch.blockize(k1)
     sch.blockize(k0)
-    with pytest.raises(ScheduleError, match="C is seen outside of block C_o,") as info:
+    with pytest.raises(ScheduleError, match="C is used outside block C_o,") as info:
         sch.cache_write("C", 0, "local")
     assert ">             block C_o: " in info.value.program
     assert "C_o_o" not in info.value.program

@@ -96,9 +96,9 @@ def test_cache_read_refuses_lanes(programs: Any) -> None:
     sch.compute_at("D", sch.get_loop("E", 1))
     sch.vectorize(sch.get_loop("E", 1))
     before = sch.func
-    with pytest.raises(ScheduleError, match="j is vectorized, its iterations are lanes"):
+    with pytest.raises(ScheduleError, match="j is vectorized: its iterations are lanes"):
         sch.cache_read("E", "D")
-    with pytest.raises(ScheduleError, match="j is vectorized, its iterations are lanes") as caught:
+    with pytest.raises(ScheduleError, match="j is vectorized: its iterations are lanes") as caught:
         sch.cache_write("D")
     assert ">         block D_global: " in caught.value.program  # the copy that could not be moved
     assert sch.func is before

@@ -203,7 +203,7 @@ def test_refuses_vectorized_loops(programs: Any) -> None:
     sch = Schedule(programs.matmul_relu()[0])
     j = sch.get_loop("D", 1)
     sch.vectorize(j)
-    with pytest.raises(ScheduleError, match="j is vectorized, its iterations are lanes"):
+    with pytest.raises(ScheduleError, match="j is vectorized: its iterations are lanes"):
         sch.compute_at("C", j)
 
 

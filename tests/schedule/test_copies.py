@@ -59,7 +59,7 @@ def test_read_at_refuses_what_is_not_ready_there(programs: Any) -> None:
     sch.compute_at("D", sch.get_loop("E", 1))
     _refused(
         sch,
-        "D makes D in loops inside i, in which it is read too",
+        "D computes D in loops inside i, where it is also read",
         lambda: sch.read_at(sch.get_loop("E", 0), "E", "D", "local"),
     )
 

@@ -183,7 +183,7 @@ def test_a_scalar_moves_into_its_producer(check_values: Any) -> None:
 def test_compute_inline_refuses_consumers_that_hold_blocks() -> None:
     sch = Schedule(two((6, 4), lambda b, i, j: b[i, j] * 2, (6, 4)))
     sch.blockize(sch.get_loop("C", 1))
-    refused(sch, "B", r"its consumer C_o cannot take a value in, because it holds loops", "compute_inline")
+    refused(sch, "B", r"its consumer C_o cannot contain the value, because it holds loops", "compute_inline")
     refused(sch, "C_o", "it holds loops or blocks of its own")
 
 

@@ -85,9 +85,9 @@ def test_reindex_refuses_what_it_cannot_copy(programs: Any) -> None:
     refused(sch, "C is also written by C_init", lambda: sch.reindex("C", ("write", 0)))
     sch = Schedule(programs.matmul_relu()[0])
     sch.storage_align("C", 0, 0, 8, 4)
-    refused(sch, "storage_align has spoken of the dimensions of C", lambda: sch.reindex("C", ("write", 0)))
+    refused(sch, "storage_align refers to the present dimensions of C", lambda: sch.reindex("C", ("write", 0)))
     sch = Schedule(programs.matmul()[0])
-    refused(sch, "names no buffer of C", lambda: sch.reindex("C", ("both", 0)))
+    refused(sch, "is not a buffer of C", lambda: sch.reindex("C", ("both", 0)))
     refused(sch, "block C reads no buffer 2", lambda: sch.reindex("C", ("read", 2)))
     refused(sch, "block C reads no buffer 'Z'", lambda: sch.reindex("C", "Z"))
 
@@ -186,9 +186,9 @@ def test_transform_layout_refusals(programs: Any) -> None:
     gaps = lambda i, j: (i * 3, j)  # noqa: E731
     refused(sch, "so that its padding cannot be distinguished from elements", layout(gaps, pad_value=0))
     sch.storage_align("C", 0, 0, 8, 4)
-    refused(sch, "storage_align has spoken of the dimensions of C", layout(lambda i, j: (j, i)))
+    refused(sch, "storage_align refers to the present dimensions of C", layout(lambda i, j: (j, i)))
     sch.compute_at("D", sch.get_loop("E", 0))
-    refused(sch, "D is made in loops around E", layout(lambda i, j: (i // 4, j, i % 4), "D", pad_value=0))
+    refused(sch, "D is computed in loops around E", layout(lambda i, j: (i // 4, j, i % 4), "D", pad_value=0))
 
 
 def test_an_alignment_of_a_block_inside_of_another_holds_its_layout(programs: Any) -> None:
@@ -196,8 +196,8 @@ def test_an_alignment_of_a_block_inside_of_another_holds_its_layout(programs: An
     sch.storage_align("D", 0, 0, 8, 4)
     outer = sch.blockize(sch.add_unit_loop("D"))
     change = lambda: sch.transform_layout(outer, ("write", 0), lambda i, j: (j, i))  # noqa: E731
-    refused(sch, "storage_align has spoken of the dimensions of D", change)
-    refused(sch, "storage_align has spoken of the dimensions of D", lambda: sch.reindex(outer, ("write", 0)))
+    refused(sch, "storage_align refers to the present dimensions of D", change)
+    refused(sch, "storage_align refers to the present dimensions of D", lambda: sch.reindex(outer, ("write", 0)))
 
 
 def test_transform_layout_refuses_boxes(programs: Any) -> None:

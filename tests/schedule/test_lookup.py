@@ -58,7 +58,7 @@ def _two_functions(programs: Any) -> IRModule:
 
 def test_a_module_with_several_functions_is_scheduled_one_by_one(programs: Any) -> None:
     sch = Schedule(_two_functions(programs))
-    with pytest.raises(ScheduleError, match="the module has several functions, mm, mm_relu; say with work_on"):
+    with pytest.raises(ScheduleError, match="the module has several functions, mm, mm_relu; choose one with work_on"):
         sch.get_block("C")
     with pytest.raises(ScheduleError, match="the module has no function 'no'; it has mm, mm_relu"):
         sch.work_on("no")

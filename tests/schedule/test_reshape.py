@@ -85,9 +85,9 @@ def test_parts_of_a_nest_with_several_blocks(programs: Any, check_values: Any) -
 
 
 PARTITIONS: list[tuple[Any, str]] = [
-    (lambda s, i: s.loop_partition(i, [4, 2]), r"6 iterations and 0 part\(s\) more do not fit into the 5 of i"),
-    (lambda s, i: s.loop_partition(i, [5, None]), r"5 iterations and 1 part\(s\) more do not fit"),
-    (lambda s, i: s.loop_partition(i, [None, None]), r"0 iterations and 2 part\(s\) more do not fit"),
+    (lambda s, i: s.loop_partition(i, [4, 2]), r"6 iterations and 0 further part\(s\) do not fit into the 5 iter"),
+    (lambda s, i: s.loop_partition(i, [5, None]), r"5 iterations and 1 further part\(s\) do not fit"),
+    (lambda s, i: s.loop_partition(i, [None, None]), r"0 iterations and 2 further part\(s\) do not fit"),
     (lambda s, i: s.loop_partition(i, []), "are not sizes"),
     (lambda s, i: s.loop_partition(i, [0, 2]), "are not sizes"),
     (lambda s, i: (s.parallel(i), s.loop_partition(i, [2])), "the loop is parallel"),
@@ -243,7 +243,7 @@ _MERGES: dict[str, tuple[Any, str]] = {
             s.pragma(s.get_loop("C", 0), "auto_unroll_max_step", 8),
             s.merge(s.get_loop("B", 0), s.get_loop("C", 0)),
         ),
-        "auto_unroll_max_step is 4 of one loop and 8 of another",
+        "auto_unroll_max_step is 4 for one loop and 8 for another",
     ),
 }
 

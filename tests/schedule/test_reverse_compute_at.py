@@ -254,7 +254,7 @@ def test_refuses_pairs_of_what_becomes_ready_one_by_one() -> None:
     k = reduce_axis((0, 3), name="k")
     b = compute((7, 7), lambda i, j: sum_over(a[i, k] * a[j, k], axis=k), name="B")
     sch = Schedule([x, b])
-    with pytest.raises(ScheduleError, match="B needs all combinations of vi and vj, of which an iteration of i makes"):
+    with pytest.raises(ScheduleError, match="B needs all combinations of vi and vj, but an iteration of i completes"):
         sch.reverse_compute_at("B", sch.get_loop("A", 0))
 
 

@@ -306,7 +306,7 @@ def test_later_steps_that_would_lose_values_are_refused(step: Callable[[Schedule
     sch, outer, _ = attached()
     sch.rolling_buffer("B", 0)
     before = sch.func
-    with pytest.raises(ScheduleError, match=rf"B of block B could not be a rolling buffer any more: [\s\S]*{why}"):
+    with pytest.raises(ScheduleError, match=rf"B of block B could no longer be a rolling buffer: [\s\S]*{why}"):
         step(sch, outer)
     assert sch.func is before
     sch.unannotate("B", "rolling_buffer")

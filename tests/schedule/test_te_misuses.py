@@ -145,7 +145,7 @@ WHEN_LOWERED: list[Any] = [
     (
         Rows,
         changed(lambda p: p.sd.vectorize(p.j), lambda p: p.s[p.c].compute_at(p.sd, p.j)),
-        "j is vectorized, its iterations are lanes",
+        "j is vectorized: its iterations are lanes",
     ),
     (
         Rows,

@@ -376,14 +376,14 @@ def test_te_prefetch_of_what_is_made_or_gone_by_then_is_refused_when_lowered() -
     s = te.create_schedule(d.op)
     s[d].prefetch(c, i, 1)
     s[c].compute_at(s[d], i)
-    with pytest.raises(ScheduleError, match="C is made inside i, in each iteration anew, so nothing can be fet"):
+    with pytest.raises(ScheduleError, match="C is computed anew in each iteration of i, so nothing can be prefet"):
         pb.lower(s, [a, d])
     s[c].compute_inline()
     with pytest.raises(ScheduleError, match=r"prefetch\(C, i\): D does not read C any more; it reads B: prefetch on"):
         pb.lower(s, [a, d])
     s[c].compute_root()
     s[d].vectorize(i)
-    with pytest.raises(ScheduleError, match=r"prefetch\(D, C, i, 1\): i is vectorized, its iterations are lanes"):
+    with pytest.raises(ScheduleError, match=r"prefetch\(D, C, i, 1\): i is vectorized: its iterations are lanes"):
         pb.lower(s, [a, d])
     del b
 

@@ -609,7 +609,7 @@ def test_te_attached_inside_lanes_is_refused() -> None:
     s = te.create_schedule(d)
     s[d].vectorize(s[d].op.axis[1])
     s[c].compute_at(s[d], s[d].op.axis[1])
-    with pytest.raises(ScheduleError, match="j is vectorized, its iterations are lanes"):
+    with pytest.raises(ScheduleError, match="j is vectorized: its iterations are lanes"):
         lower_te(s, [a, d])
     del b
 

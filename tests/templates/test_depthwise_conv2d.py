@@ -280,6 +280,16 @@ def test_predictions_for_large_filters_go_down_one_vector_of_channels(
     assert ((first["order"].val, first["vectors"].val) == ("cyx", 1)) == is_outside
 
 
+@pytest.mark.parametrize(("size", "has_blocks"), [((72, 28, 28), False), ((385, 9, 9), True)])
+def test_large_filters_prefer_an_order_only_where_their_spaces_have_it(
+    size: tuple[int, int, int], has_blocks: bool
+) -> None:
+    """Check that there is no preference in blocks of channels: in each order, the closest cache holds their rows."""
+    task = pb.create_task("depthwise_conv2d", (1, *size, 7, 7), {"padding": 3, "layout": "NHWC"}, target=WIDE)
+    assert ("cyxc" in {c["order"].val for c in task.space.iterate()}) is has_blocks
+    assert (task.preference is None) is has_blocks
+
+
 def test_results_of_few_pixels_have_tiles_of_several_vectors() -> None:
     """L1 holds 5 of 25 vectors, which tiles of a single pixel, with 4 vectors, do not divide."""
     target = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=48,2048,5120"

@@ -15,8 +15,8 @@ HALVING = "llvm -mcpu=znver4 -num-cores 1"  # computes vectors of AVX-512 in hal
 AVX2, AVX512 = ("llvm -mcpu=x86-64-v3 -num-cores 1", "llvm -mcpu=x86-64-v4 -num-cores 1")
 
 
-def expected(x: Any, w: Any, b: Any, point: Any, stride: int, pad: int, top: float) -> Any:
-    """Convolve NCHW images by NumPy in float64, with filters (C, 1, KH, KW) and (O, C, 1, 1), and a limit between."""
+def expected(x: Any, w: Any, b: Any, point: Any, stride: int, pad: int, top: float, low: float = 0.0) -> Any:
+    """Convolve NCHW images by NumPy in float64, with filters (C, 1, KH, KW) and (O, C, 1, 1), and limits between."""
     wide = np.pad(x.astype("float64"), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     kh, kw = w.shape[2:]
     rows, columns = ((extent - k) // stride + 1 for extent, k in zip(wide.shape[2:], (kh, kw), strict=True))
@@ -25,7 +25,7 @@ def expected(x: Any, w: Any, b: Any, point: Any, stride: int, pad: int, top: flo
         for i in range(kh)
         for j in range(kw)
     )
-    return np.einsum("nchw,oc->nohw", np.clip(middle, 0, top), point[:, :, 0, 0])
+    return np.einsum("nchw,oc->nohw", np.clip(middle, low, top), point[:, :, 0, 0])
 
 
 @pytest.mark.parametrize("activation", ["relu", "relu6"])
@@ -173,6 +173,18 @@ def test_sums_of_few_channels_are_not_transposed() -> None:
     for channels, lanes in ((24, {"pixels"}), (512, {"channels"})):
         task = pb.create_task(NAME, (1, channels, 14, 14, 32, 3, 3), {"padding": 1, "layout": "NCHW"}, target=AVX512)
         assert {c["point_lanes"].val for c in task.space.iterate()} == lanes
+
+
+def test_sums_of_bytes_are_not_transposed() -> None:
+    """Half a vector of pixels, each with a vector of channels, is more than the registers hold."""
+    rng = np.random.default_rng(0)
+    task = pb.create_task(NAME, (1, 8, 9, 40, 16, 3, 3), {"layout": "NCHW", "dtype": "int8"}, target=AVX2)
+    assert {c["point_lanes"].val for c in task.space.iterate()} == {"pixels"}
+    x, w, point = (rng.integers(-2, 3, spec.shape, "int8") for spec in task.arguments()[:3])
+    found = np.zeros(task.arguments()[3].shape, "int8")
+    pb.build(task, config=task.space.config(task.space.sample(1, rng)[0]))(x, w, point, found)
+    want = expected(x, w, np.zeros(8), point, 1, 0, np.inf, -np.inf)
+    np.testing.assert_array_equal(found, want.astype("int64").astype("int8"))
 
 
 @pytest.mark.parametrize(("columns", "rows_apart"), [(28, 36), (32, 29)])

@@ -1,4 +1,4 @@
-"""Lowering passes: from a scheduled program with blocks to the plain loops that code generation takes."""
+"""Lowering passes, from a scheduled program with blocks to the plain loops that code generation takes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     """Run all passes in order; the result has no blocks, and every buffer that is not a parameter has an Alloc.
 
     Args:
-        simple: leave loops with tails whole, with their tests inside, buffers no larger than their tensors, and shared
-            work below the loops that share it: for people to read. Strides, double and rolling buffers that such a
-            program cannot have are left out.
+        simple: make the program easier to read: loops with tails stay whole, with their tests inside, buffers are no
+            larger than their tensors, and shared work stays below the loops that share it. Strides, double and rolling
+            buffers that such a program cannot have are omitted.
 
     Raises:
         LoweringError: the program is malformed.
@@ -54,8 +54,8 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
 
 
 def _name_apart(func: Function) -> Function:
-    """Number the intermediate buffers that are called as another one, as the printer does: `T`, `T_1`."""
-    # An allocation inside keeps its name, and no other buffer gets it.
+    """Number intermediate buffers with equal names, as the printer does: `T`, `T_1`."""
+    # Allocations inside the program keep their names, which no other buffer may get.
     taken = {b.name for b in func.params} | {s.buffer.name for s in walk(func.body) if isinstance(s, Alloc)}
     renamed: dict[Buffer, Buffer] = {}
     for buffer in func.allocs:

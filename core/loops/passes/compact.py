@@ -1,4 +1,4 @@
-"""Pass: allocate each intermediate inside the innermost loop around its uses, with the size used there."""
+"""Pass: allocate each intermediate inside the innermost loop around its uses, with the size needed there."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pegbox.loops.nodes import Alloc, For, ForKind, Function, Stmt
 from pegbox.loops.passes.partition import is_hinted
 from pegbox.loops.visit import common_path, loop_ranges, map_children, redirect, walk
 
-_SMALL = 64 * 1024  # bytes up to which a buffer may grow beyond its tensor, so that whole tiles fit
+_SMALL = 64 * 1024  # the bytes up to which a buffer may outgrow its tensor, so that whole tiles fit
 
 
 @dataclass(frozen=True)
 class _Placement:
-    """The buffer `new` in place of `old`, allocated around `anchor`; `lows` are the lowest indices of its uses."""
+    """A replacement of `old` by `new`, allocated around `anchor`; `lows` are the lowest indices of the uses."""
 
     anchor: Stmt
     old: Buffer
@@ -34,12 +34,12 @@ class _Placement:
 
 
 def compact_buffers(func: Function, *, grow: bool = True, carried: Mapping[Buffer, Var] | None = None) -> Function:
-    """Put each intermediate in an Alloc at the innermost place that holds all its uses, cut to the part used there.
+    """Put each intermediate in an Alloc at the innermost place around all of its uses, cut to the part used there.
 
     Args:
-        grow: let a buffer end up a little larger than its tensor: whole tiles, so that their tails can be computed
-            unguarded.
-        carried: buffers whose values a loop carries from one iteration to the next: their place is around that loop.
+        grow: let a buffer become a little larger than its tensor, so that whole tiles can be computed without guards.
+        carried: the buffers whose values a loop carries from one iteration to the next; they are allocated around that
+            loop.
     """
     ranges = loop_ranges(func.body)
     cut = {loop.var for loop in walk(func.body) if isinstance(loop, For) and is_hinted(loop)}
@@ -59,15 +59,15 @@ def _place(
 ) -> _Placement:
     common = common_path([use.path for use in uses])
     if loop is not None:
-        # If another nest uses the buffer too, it is allocated around both anyway.
+        # If another nest uses the buffer, too, it is allocated around both anyway.
         del common[1 + next((n for n, s in enumerate(common) if isinstance(s, For) and s.var is loop), len(common)) :]
     while any(isinstance(s, For) and s.kind is ForKind.VECTORIZED for s in common[:-1]):
         common.pop()
-    # A buffer that iterations see together must have room for all of them.
+    # A buffer that iterations share must have room for all of them.
     outer = {s.var for s in common[:-1] if isinstance(s, For) and not s.kind.shares(buffer.scope)}
     asked = []
     for use in uses:
-        # Where buffers may grow, guards are dropped, except for conditions at which loops are cut.
+        # If buffers may grow, guards are dropped later, except for conditions at which loops are cut.
         tests = [c for s in use.tests for c in conjuncts(s.condition) if not grow or not s.guard or free_vars(c) & cut]
         asked.append((use, relaxation(use.loops - outer, ranges, *tests)))
     box = [_extent(buffer, d, asked, grow) for d in range(len(buffer.shape))]
@@ -83,14 +83,14 @@ def _extent(buffer: Buffer, dim: int, uses: Sequence[tuple[Access, Relaxation]],
     """Find the lowest index (in variables of the loops around) and the number of elements used."""
     whole = Linear({}, 0), buffer.shape[dim]
     hull: SymbolicInterval | None = None
-    wanted = buffer.shape[dim] - 1  # the last index that has to have room
+    wanted = buffer.shape[dim] - 1  # the last index that needs room
     may_grow = grow and not any(_runs_on(use.region.box, dim, whole[1]) for use, _ in uses)
     for use, relax in uses:
         first_index, count = use.region.box[dim]
         found = interval(first_index, relax, count)
         if found is None:
             return whole
-        # Where a test may be dropped, there must be room for the elements that it kept out.
+        # A guard may be dropped, so there must be room for the elements that it excludes.
         if may_grow and found.lo.is_const and any(s.guard for s in use.tests):
             wanted = max(wanted, found.lo.const + found.width)
         hull = found if hull is None else hull.hull(found)
@@ -99,7 +99,7 @@ def _extent(buffer: Buffer, dim: int, uses: Sequence[tuple[Access, Relaxation]],
     assert hull is not None
     lo, extent = hull.lo, hull.width + 1
     if lo.is_const:
-        # Elements beyond the ends are asked for only where some test fails.
+        # Elements beyond the ends are accessed only if a test fails.
         first, last = max(lo.const, 0), min(lo.const + hull.width, wanted)
         lo, extent = Linear({}, first), max(last - first, 0) + 1
     return whole if extent > buffer.shape[dim] and not grow else (lo, extent)

@@ -1,4 +1,4 @@
-"""Analysis of conditions: the elements beyond the domain of a computation, which an iteration reaches if they fail."""
+"""Analysis of conditions, and of the elements beyond a computation's domain that are reached if they fail."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pegbox.loops.visit import realizes, walk_nest
 
 
 def leaves_domain(condition: Expr, value: Expr, extent: int, ranges: Ranges) -> bool:
-    """Prove that `value` is outside [0, extent) wherever `condition` fails; False without a proof.
+    """Prove that `value` is outside [0, extent) whenever `condition` fails; False without a proof.
 
-    `i_0 * 4 + i_1 < 10` keeps `i_0 * 4 + i_1` inside 10: the elements beyond it are not needed. But under a second
+    `i_0 * 4 + i_1 < 10` keeps `i_0 * 4 + i_1` below 10, and the elements beyond are not needed. But under a second
     split, `i_1_0 * 2 + i_1_1 < 3` keeps an iteration from repeating the work of the next `i_0`.
     """
     if isinstance(value, Binary) and value.op == "floordiv" and isinstance(value.b, Const) and int(value.b.value) > 0:
@@ -27,7 +27,7 @@ def leaves_domain(condition: Expr, value: Expr, extent: int, ranges: Ranges) -> 
     tested = left.add(right, -1)
     if not tested.terms or not all(fits(side, ranges) for side in (left, right, form)):
         return False
-    # Where the condition fails, sign * tested >= least.
+    # If the condition fails, sign * tested >= least.
     sign = 1 if condition.op in ("lt", "le") else -1
     least = 0 if condition.op in ("lt", "gt") else 1
     term, step = next(iter(tested.terms.items()))
@@ -42,7 +42,7 @@ def leaves_domain(condition: Expr, value: Expr, extent: int, ranges: Ranges) -> 
 
 
 def overrun_is_disjoint(block: Block, it: BlockIter) -> bool:
-    """Check if a variable outside its domain makes the block write elsewhere than all values inside it do."""
+    """Check that, for a variable outside its domain, the block writes other elements than for all values inside."""
 
     def apart(region: Region) -> bool:
         forms = [(linear(lo), count) for lo, count in region.box]
@@ -59,9 +59,9 @@ _Form = tuple[tuple[int, ...], tuple[Expr, ...]]
 def written_in_parts(func: Function) -> set[Buffer]:
     """Find the intermediates that are written in more than one way.
 
-    A test that keeps a block inside its domain may go where the elements beyond are not read: with one way of writing a
-    buffer, they never are. Where blocks write parts of one buffer (the halves of a concatenation), beyond the part of
-    one lies that of another.
+    A test that keeps a block inside its domain may be dropped if the elements beyond are not read: if a buffer is
+    written in one way only, they never are. If blocks write parts of one buffer (the halves of a concatenation),
+    another block's part lies beyond the part of one.
     """
     intermediates, forms, found = set(func.allocs), dict[Buffer, _Form](), set[Buffer]()
     whole: set[Buffer] = set()
@@ -78,18 +78,18 @@ def written_in_parts(func: Function) -> set[Buffer]:
             first = forms.setdefault(buffer, form)
             if first[0] != form[0] or not all(map(same, first[1], form[1])):
                 found.add(buffer)
-    # Whole buffers and parts of them do not go together either.
+    # Blocks that write a whole buffer and blocks that write parts of it differ, too.
     return found | (whole & forms.keys())
 
 
 def _is_whole(block: Block, region: Region) -> bool:
-    """Check if each spatial variable runs over a whole dimension. Beyond its domain is then beyond the buffer."""
+    """Check if each spatial variable runs over a whole dimension: beyond its domain is then beyond the buffer."""
     places = {lo: extent for (lo, count), extent in zip(region.box, region.buffer.shape, strict=True) if count == 1}
     return all(it.is_reduce or places.get(it.var) == it.extent for it in block.iters)
 
 
 def _form(block: Block, region: Region, places: list[Var]) -> _Form:
-    """Describe a write: the extents of the spatial variables, and the place in terms of these by number."""
+    """Describe a write by the extents of the spatial variables, and the indices as functions of numbered variables."""
     spatial = [it for it in block.iters if not it.is_reduce]
     places.extend(Var(f"v{n}") for n in range(len(places), len(spatial)))
     names: dict[Var, Expr] = {it.var: place for it, place in zip(spatial, places, strict=False)}

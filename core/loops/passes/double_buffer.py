@@ -1,4 +1,4 @@
-"""Pass: double buffers. One half is read while the next iteration's values are computed in the other.
+"""Pass: double buffers, of which one half is read while the next iteration's values are written to the other.
 
     for k in range(n):                     B = alloc(2 * ...)
         B = alloc(...)                     B[0, ...] = of iteration 0
@@ -7,8 +7,8 @@
                                                    B[(k + 1) % 2, ...] = of iteration k + 1
                                                ... B[k % 2, ...]
 
-The fetch then runs along with the computation. It may run an iteration early only if its inputs do not change in the
-loop; all else is an error.
+The fetch then overlaps with the computation. It can run an iteration early only if its inputs do not change in the
+loop; otherwise the pass raises an error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _FillSite:
     """A buffer that is allocated inside a loop, the statements that fill it there, and those that do not.
 
     Attributes:
-        path: the way from the root to the allocation.
+        path: the path from the root to the allocation.
         nested: the buffers that are allocated directly inside the allocation.
     """
 
@@ -46,11 +46,11 @@ class _FillSite:
 
 
 def double_buffers(func: Function, notes: Notes, *, strict: bool = True) -> Function:
-    """Give each buffer with a note a second half.
+    """Double each buffer with a note.
 
     Args:
-        strict: refuse buffers that cannot have one. False leaves them single, for programs in which buffers are
-            elsewhere than in the one that is built.
+        strict: refuse buffers that cannot be doubled; otherwise leave them single, for programs whose buffers are
+            placed differently from the program that is built.
 
     Raises:
         LoweringError: a buffer is not filled in each iteration of a serial loop by statements of its own, from values
@@ -70,7 +70,7 @@ def double_buffers(func: Function, notes: Notes, *, strict: bool = True) -> Func
 
 
 def _site(path: Sequence[Stmt], alloc: Alloc) -> _FillSite:
-    """Describe the surroundings of the allocation to which the path leads from the root."""
+    """Describe the surroundings of the allocation at the end of the path from the root."""
     buffer, inner = alloc.buffer, alloc.body
     place = len(path) - 1
     while place > 0 and isinstance(path[place - 1], Alloc | Seq):
@@ -139,7 +139,7 @@ def _doubled(site: _FillSite) -> Stmt:
 
 
 def _moved(site: _FillSite, new: Buffer, iteration: Expr) -> Stmt | None:
-    """Copy the statements that fill the buffer, for another iteration, with loops and allocations of their own."""
+    """Copy the statements that fill the buffer, for another iteration, with fresh loops and allocations."""
     var = site.loop.var
     copy = substitute_vars(fresh_copy(seq(*site.makers), str), {var: iteration})
     half = floormod(iteration, index(2))

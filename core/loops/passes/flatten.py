@@ -15,16 +15,16 @@ from pegbox.loops.passes.partition import HINT
 from pegbox.loops.passes.prefetch import AMONG, NOTE, SHARED
 from pegbox.loops.visit import map_children, map_present, walk
 
-_OF_ONE_LOOP = (NOTE, SHARED, AMONG, HINT)  # annotations that do not hold for the loops inside
+_OF_ONE_LOOP = (NOTE, SHARED, AMONG, HINT)  # annotations that do not apply to inner loops
 
 
 def flatten_blocks(func: Function) -> Function:
-    """Make plain loops of the same meaning; loops of one iteration vanish."""
+    """Replace blocks by plain statements, and remove loops of one iteration."""
     return func.with_body(_Flatten(func).stmt(func.body) or Seq(()))
 
 
 class Simplifier:
-    """A simplifier of plain loops with the ranges of the loops around; statements that never run vanish."""
+    """A simplifier of plain loops, given the ranges of the loops around; it removes statements that never run."""
 
     def __init__(self, ranges: Ranges) -> None:
         self.ranges = dict(ranges)
@@ -61,7 +61,7 @@ class Simplifier:
 
 
 class _Flatten(Simplifier):
-    """A walk with the `ranges` of the loops around, `binding` of the block variables in scope."""
+    """A walk with the `ranges` of the surrounding loops and the `binding` of the block variables in scope."""
 
     def __init__(self, func: Function) -> None:
         super().__init__({})
@@ -75,7 +75,7 @@ class _Flatten(Simplifier):
         return self.realize(stmt) if isinstance(stmt, BlockRealize) else super().stmt(stmt)
 
     def is_private(self, stmt: Stmt) -> bool:
-        """Check if a statement itself accesses intermediates alone. A C function may access anything."""
+        """Check if a statement itself accesses only intermediates; a C function may access anything."""
         if isinstance(stmt, Evaluate) and not (isinstance(stmt.expr, Call) and stmt.expr.name == PREFETCH):
             return False
         return all(region.buffer in self.intermediates for region in written(stmt))
@@ -97,7 +97,7 @@ class _Flatten(Simplifier):
         def only_guards(condition: Expr) -> bool:
             if not private or free_vars(condition) & reducing:
                 return False
-            # Beyond the domain, elements may be written that are not read, but no others.
+            # Only elements that are never read may be written beyond the domain.
             return any(
                 leaves_domain(condition, value, it.extent, self.ranges) and overrun_is_disjoint(block, it)
                 for value, it in spatial
@@ -118,7 +118,7 @@ class _Flatten(Simplifier):
 
 
 def _inherited(stmt: Stmt, annotations: tuple[Annotation, ...]) -> Stmt:
-    """Give the annotations of a loop that vanishes to the loops that were directly inside it."""
+    """Move the annotations of a removed loop to the loops directly inside it."""
     if isinstance(stmt, For):
         return For(stmt.var, stmt.extent, stmt.body, stmt.kind, _merge(annotations, stmt.annotations))
     return map_children(stmt, lambda child: _inherited(child, annotations))

@@ -1,4 +1,4 @@
-"""Pass: drop tests that memory does not need, because computing a little too much is cheaper than testing."""
+"""Pass: drop tests that no memory access needs, because computing a little too much is cheaper than testing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pegbox.loops.visit import expressions, loop_ranges, map_children, walk
 def drop_guards(func: Function) -> Function:
     """Remove the conditions of guards (`If.guard`) under which every access stays inside its buffer anyway.
 
-    Those on loops that will be cut for them stay: their tails become shorter.
+    Conditions on loops that will be cut at them stay, since they make the tails shorter.
     """
     ranges = loop_ranges(func.body)
     found = [node for node in walk(func.body) if isinstance(node, For)]
@@ -33,7 +33,7 @@ def drop_guards(func: Function) -> Function:
             return inner
         escaping = list(_escaping(inner.then, ranges, written_out))
         if any(True for e in escaping for _ in loads(e)):
-            # It depends on data: every condition may keep it sane.
+            # An index or divisor is read from memory: any of the conditions may keep it valid.
             return inner
         needed = cut.union(*map(free_vars, escaping))
         test = all_of([c for c in conjuncts(inner.condition) if free_vars(c) & needed])
@@ -43,7 +43,7 @@ def drop_guards(func: Function) -> Function:
 
 
 def _escaping(stmt: Stmt, ranges: Ranges, written_out: Set[Var]) -> Iterator[Expr]:
-    """Yield expressions that may do harm within the loops' ranges: indices outside their buffer, divisors of zero."""
+    """Yield expressions that may fault within the loops' ranges: indices outside their buffer, and divisors of zero."""
     for node in walk(stmt):
         if isinstance(node, Store):
             yield from _outside(node.buffer, node.indices, stored_box(node.indices, node.value), ranges)
@@ -62,7 +62,7 @@ def _expr_escapes(expr: Expr, ranges: Ranges, written_out: Set[Var]) -> Iterator
             yield from _from_memory(expr, ranges)
             return
         case Binary("floordiv" | "floormod", _, divisor) if _may_be_zero(divisor, ranges):
-            # Outside the domain it may be anything, and the machine traps.
+            # Outside the domain, the divisor may be zero, on which the machine traps.
             yield divisor
         case _:
             pass
@@ -71,10 +71,10 @@ def _expr_escapes(expr: Expr, ranges: Ranges, written_out: Set[Var]) -> Iterator
 
 
 def _choice_escapes(expr: Select, ranges: Ranges, written_out: Set[Var]) -> Iterator[Expr]:
-    """Yield the variables whose guards a choice may need: those of several values, as its condition relies on them.
+    """Yield the variables with several values whose guards a choice may need, as its condition relies on them.
 
-    Where its tests prove that the indices of the element are inside the buffer, variables of unrolled and vectorized
-    loops are left out, unless a test links them with an index that is not proven to be.
+    Variables of unrolled and vectorized loops are omitted, unless a test links them with an index of the element that
+    the choice's tests do not prove to be inside the buffer.
     """
     matter = free_vars(expr)
     if isinstance(expr.a, Load) and isinstance(expr.b, Const):
@@ -82,14 +82,14 @@ def _choice_escapes(expr: Select, ranges: Ranges, written_out: Set[Var]) -> Iter
         for at, count, extent in zip(expr.a.indices, expr.a.box, expr.a.buffer.shape, strict=True):
             if not _is_inside(at, extent - count, ranges, tests):
                 matter |= _linked_variables(at, tests)
-        for part in (expr.cond, *expr.a.indices):  # what they read or divide by, no test of the choice protects
+        for part in (expr.cond, *expr.a.indices):  # the choice's tests do not protect their own loads and divisors
             for harm in _expr_escapes(part, ranges, written_out):
                 matter |= _linked_variables(harm, tests)
     yield from (var for var in matter if var not in ranges or ranges[var][0] != ranges[var][1])
 
 
 def _linked_variables(place: Expr, tests: Sequence[Expr]) -> set[Var]:
-    """Return the variables of an expression, and those that tests connect with them."""
+    """Return the variables of an expression, and all variables that tests connect with them."""
     found, before = free_vars(place), set[Var]()
     while found != before:
         before = found
@@ -98,7 +98,7 @@ def _linked_variables(place: Expr, tests: Sequence[Expr]) -> set[Var]:
 
 
 def _is_inside(place: Expr, last: int, ranges: Ranges, tests: Sequence[Expr]) -> bool:
-    """Check if an index is from 0 to `last` where tests hold."""
+    """Check if an index is from 0 to `last` when the tests hold."""
     return _holds("ge", place, ranges, tests) and _holds("lt", sub(place, index(last)), ranges, tests)
 
 
@@ -122,7 +122,7 @@ def _holds(op: str, value: Expr, ranges: Ranges, tests: Sequence[Expr]) -> bool:
 
 
 def _from_memory(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
-    """Yield indices and divisors in an expression that are data."""
+    """Yield the indices and divisors in an expression that are read from memory."""
     for part in walk_expr(expr):
         match part:
             case Load(_, indices):

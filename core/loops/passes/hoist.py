@@ -5,7 +5,7 @@
     if i < 5: out[i] = T[0]                      for k: T[0] = T[0] + x[i, k]
                                                  out[i] = T[0]
 
-So tiles of a last block that no output has are not computed.
+So a last block does not compute tiles that no output has.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Test(NamedTuple):
 
 @dataclass(frozen=True)
 class _Floating:
-    """A statement, and the tests under which it runs that have not found their place yet."""
+    """A statement, with those of its tests that have not found their place yet."""
 
     stmt: Stmt
     tests: tuple[_Test, ...] = ()
@@ -61,14 +61,14 @@ def _guarded(stmt: Stmt, tests: list[_Test]) -> Stmt:
 
 
 def _float(stmt: Stmt, private: Set[Buffer] = frozenset()) -> _Floating:
-    """Take the tests out of a statement; `private` are the buffers that are allocated right around it."""
+    """Take the tests out of a statement; `private` are the buffers that are allocated directly around it."""
     match stmt:
         case If():
             inner = _float(stmt.then)
             own = tuple(_Test(each, stmt.guard) for each in conjuncts(stmt.condition))
             fixed, moving = _split(own, lambda c: any(isinstance(e, Load) for e in walk_expr(c)))
             if fixed:
-                # An element that is read may be written in between: such a test stays where it is.
+                # The element that a test reads may be written in between: such a test stays where it is.
                 return _Floating(_Floating(inner.settled(), fixed).settled(), moving)
             return _Floating(inner.stmt, _union(moving, inner.tests))
         case For():
@@ -87,7 +87,7 @@ def _float(stmt: Stmt, private: Set[Buffer] = frozenset()) -> _Floating:
 
 
 def _tested_as_readers(parts: list[_Floating], private: Set[Buffer]) -> list[_Floating]:
-    """Give each part that writes private buffers alone the tests that all parts have which read these buffers."""
+    """Give each part that writes only private buffers the common tests of all parts that read these buffers."""
     if not private or not any(part.tests for part in parts):
         return parts
     parts, reads = list(parts), [read_below(part.stmt) for part in parts]
@@ -105,7 +105,7 @@ def _tested_as_readers(parts: list[_Floating], private: Set[Buffer]) -> list[_Fl
 
 
 def _made(stmt: Stmt) -> Set[Buffer] | None:
-    """Find the buffers from outside that a statement writes; None if it may have other effects."""
+    """Find the outer buffers that a statement writes; None if it may have other effects."""
     nodes = list(walk(stmt))
     if any(_has_effects(node) for node in nodes):
         return None
@@ -133,14 +133,14 @@ def _sequence(parts: list[_Floating]) -> _Floating:
 
 
 def _split(tests: tuple[_Test, ...], stays: Callable[[Expr], bool]) -> tuple[tuple[_Test, ...], tuple[_Test, ...]]:
-    """(those that stay, those that move on)."""
+    """Split tests into those that stay and those that move on."""
     staying = [stays(each.condition) for each in tests]
     fixed = tuple(each for each, stay in zip(tests, staying, strict=True) if stay)
     return fixed, tuple(each for each, stay in zip(tests, staying, strict=True) if not stay)
 
 
 def _union(a: tuple[_Test, ...], b: tuple[_Test, ...]) -> tuple[_Test, ...]:
-    """Return the tests of both, each once; one that is no guard in either is none."""
+    """Return the tests of both, each once; a test that is not a guard in one of them is not a guard."""
     tests = [_Test(each.condition, each.guard and not each.is_among(t for t in b if not t.guard)) for each in a]
     return (*tests, *(each for each in b if not each.is_among(a)))
 

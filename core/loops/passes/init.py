@@ -14,7 +14,7 @@ from pegbox.loops.visit import blocks_below, bound_vars, exchange, map_blocks, p
 
 
 def lower_inits(func: Function) -> Function:
-    """Split every `init` off into a nest of its own, over the spatial loops inside the outermost reduce loop."""
+    """Split every `init` off into a separate nest, over the spatial loops inside the outermost reduce loop."""
     if any(realize.block.init is not None for realize in realizes(func.body)):
         return func.with_body(_lower(func.body))
     return func
@@ -43,8 +43,9 @@ def _split(body: Stmt, realize: BlockRealize) -> Stmt:
     block = realize.block
     assert block.init is not None
     if mixed or not _starts_first(realize, loops, reducing):
-        # One loop runs over both, or a block around decides together with the loops whether this is the first visit; or
-        # the first visit is not where the reduction starts. Then no loop is left for an init: a test starts it.
+        # A loop runs over spatial and reduce variables, a block around determines the first visit together with the
+        # loops, or the reduction does not start at the first visit. Then an init nest has no loops of its own: a test
+        # replaces it.
         start = all_of([compare("eq", it.var, ZERO) for it in block.iters if it.is_reduce])
         plain = replace(block, init=None, body=seq(If(start, block.init), block.body))
         return exchange(path, BlockRealize(realize.values, plain, realize.predicate))
@@ -74,9 +75,9 @@ def init_nest(realize: BlockRealize, loops: list[For]) -> Stmt:
     fresh = {loop.var: loop.var.copy() for loop in loops}
     mapping: dict[Var, Expr] = {old: new for old, new in fresh.items()}  # noqa: C416  (widens the value type)
     iter_vars = {it.var: it.var.copy() for it, _ in keep}
-    # An init is done where the reduction starts.
+    # An init runs where the reduction starts.
     renamed: dict[Var, Expr] = {it.var: iter_vars.get(it.var, ZERO) for it in block.iters}
-    # A condition on reduce loops may limit spatial ones as well: what counts is its value on the first visit.
+    # A condition on reduce loops may limit spatial ones as well: its value on the first visit counts.
     first_visit: dict[Var, Expr] = {**mapping, **dict.fromkeys(reducing, ZERO)}
     predicate = all_of([simplify(substitute(c, first_visit), {}) for c in conjuncts(realize.predicate)])
     init_block = Block(

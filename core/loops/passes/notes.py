@@ -1,10 +1,10 @@
 """Pass: store the buffer annotations of blocks in `Function.notes`, before the blocks are removed.
 
 Block annotations: ("buffer_dim_align", ((buffer index, axis, factor, offset), ...)) and ("double_buffer_scope", buffer
-index), as in TVM. The passes `storage_align` and `double_buffer` act on the notes. ("rolling_buffer", buffer index)
-is taken by a pass that runs before: see `rolling_buffer`. ("stored_in", name of an output) is about the one buffer that
-a block writes; `shared_storage` acts on it. Passes between make other buffers, which keep their names: notes are by
-name. They count dimensions from the end, because some passes put others in front.
+index), as in TVM. The passes `storage_align` and `double_buffer` act on the notes. An earlier pass, `rolling_buffer`,
+handles ("rolling_buffer", buffer index). ("stored_in", name of an output) applies to the only buffer that a block
+writes; `shared_storage` acts on it. Notes refer to buffers by name, because passes in between replace buffers but keep
+their names, and count dimensions from the end, because some passes insert dimensions in front.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Notes:
     """The notes on buffers, by name.
 
     Attributes:
-        alignments: the strides asked for, as (dimension, factor, offset).
+        alignments: the requested strides, as (dimension, factor, offset).
         doubles: the buffers to be doubled.
-        homes: for buffers whose elements are kept in an output, its name.
+        homes: the names of the outputs that store the elements of buffers.
     """
 
     alignments: Mapping[str, Sequence[tuple[int, int, int]]]
@@ -40,10 +40,10 @@ class Notes:
 
 
 def collect_notes(func: Function) -> Notes:
-    """Collect the notes of a function's blocks about buffers, which have names of their own.
+    """Collect the notes about buffers from a function's blocks; buffers must have different names.
 
     Raises:
-        LoweringError: an annotation is malformed, speaks of a parameter, or asks for a double buffer outside loops.
+        LoweringError: an annotation is malformed, is about a parameter, or requests a double buffer outside loops.
     """
     alignments: dict[Buffer, dict[tuple[int, int, int], None]] = {}
     doubles: dict[Buffer, None] = {}
@@ -95,9 +95,9 @@ def alignment(value: Any) -> tuple[tuple[int, int, int, int], ...] | None:
 
 
 def with_writes(block: Block, writes: Sequence[Region]) -> tuple[tuple[str, Any], ...]:
-    """Return the annotations of a block that is going to write these regions: a note goes with its buffer.
+    """Return the annotations for a block whose written regions change to these: a note follows its buffer.
 
-    Where buffers took the places of others, as many as there were, notes stay as they are.
+    If the same number of buffers replaced the old ones, the notes do not change.
     """
     before = list(dict.fromkeys(w.buffer for w in block.writes))
     after = list(dict.fromkeys(w.buffer for w in writes))
@@ -109,7 +109,7 @@ def with_writes(block: Block, writes: Sequence[Region]) -> tuple[tuple[str, Any]
 
 
 def _renumbered(key: str, value: Any, numbers: Mapping[int, int]) -> Any:
-    """Return the value of an annotation with its buffers renumbered; None where they are gone."""
+    """Return the value of an annotation with its buffers renumbered; None if they no longer exist."""
     items = alignment(value) if key == ALIGN else None
     if items is not None:
         return tuple((numbers[which], *rest) for which, *rest in items if which in numbers) or None
@@ -135,10 +135,10 @@ def _alignments(block: Block, value: Any) -> Iterator[tuple[Buffer, tuple[int, i
 
 
 def noted_buffer(block: Block, key: str, which: Any) -> Buffer:
-    """Return the buffer that a note gives by its number among those that the block writes.
+    """Return the buffer that a note gives by its position among those that the block writes.
 
     Raises:
-        LoweringError: there is none of that number.
+        LoweringError: there is no such buffer.
     """
     written = list(dict.fromkeys(w.buffer for w in block.writes))
     if type(which) is not int or not 0 <= which < len(written):

@@ -1,10 +1,10 @@
 """Pass: partition loops into parts with and without tests.
 
-A split that does not divide leaves `outer * factor + inner < extent` around the work. Only the last outer iteration
-can fail it, so the loop is cut there: the full tiles run without a test, and in the tail the outer variable is a
-constant, so that the inner loop simply becomes shorter. Tests on lanes of a vectorized loop stay masks. Such a
-loop becomes shorter, too, where each term of a sum would load and store a masked vector, and where masked lanes would
-gather elements of rows that fewer lanes load and transpose.
+A split that does not divide leaves `outer * factor + inner < extent` around the work. Only the last outer iteration can
+fail it, so the loop is cut there: the full tiles run without a test, and in the tail the outer variable is a constant,
+so that the inner loop simply becomes shorter. Tests on lanes of a vectorized loop stay masks. But such a loop also
+becomes shorter if each term of a sum would load and store a masked vector, or if masked lanes would gather elements of
+rows that fewer lanes could load and transpose.
 
 A loop with the pragma `loop_partition_hint` is also cut where conditions of `Select` change. Then only the last of many
 tiles computes padding.
@@ -33,17 +33,17 @@ from pegbox.loops.visit import children, expressions, loop_ranges, map_present, 
 
 HINT = "pragma_loop_partition_hint"
 """The annotation of a loop that is cut where conditions of expressions begin or cease to hold."""
-_HOT = 8  # a test is worth peeling when it guards at least one part in this many of the loop's work
-_CHEAP = 2048  # stores that one test guards from where on it costs nothing
-_ANYWHERE = (0, 1 << 62)  # of what never ceases to hold
-_GROWTH = 6  # how many times longer a program may get; beyond, tests stay
-_SHORT = 30  # the stores that a short program may get in any case: nine pieces of a tile, with borders on all sides
+_HOT = 8  # a test is worth peeling if it guards at least this fraction (1 / _HOT) of the loop's work
+_CHEAP = 2048  # the number of stores under one test for which its cost is negligible
+_ANYWHERE = (0, 1 << 62)  # the range of a condition that never ceases to hold
+_GROWTH = 6  # the largest growth of a program; beyond it, tests stay
+_SHORT = 30  # the stores that a program may always have: nine pieces of a tile, with borders on all sides
 
 _Solution: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
 
 def partition_loops(func: Function) -> Function:
-    """Cut loops so that their main part runs without the tests that cost something there."""
+    """Cut loops so that their main parts run without costly tests."""
     if any(isinstance(node, If) or is_hinted(node) for node in walk(func.body)):
         # A part may lack the only reader of a buffer.
         return drop_unused(func.with_body(_Partition(func.body).stmt(func.body) or Seq(())))
@@ -56,9 +56,9 @@ class _Summary:
 
     Attributes:
         stores: the number of its stores.
-        work: how many stores it executes, as if every condition held.
-        tests: its tests, each with its If, and how often that runs.
-        is_plain: neither tests nor allocations are in it, nor loops with a hint.
+        work: the number of stores that it executes if every condition holds.
+        tests: its tests, each with its If and the number of times that this runs.
+        is_plain: True if it contains no tests, allocations or loops with a hint.
     """
 
     stores: int = 1
@@ -92,12 +92,13 @@ def _summarize(stmt: Stmt, found: dict[int, _Summary]) -> _Summary:
 class _Partition:
     """A walk from the outside in that writes each part out.
 
-    Questions are about the variables of the program as it was: `ranges` has their values in the part being written
-    (one, for a peeled iteration). `mapping` and `buffers` give their values and substitutes in the result.
+    Conditions are solved for the variables of the original program: `ranges` has their values in the part being written
+    (just one, for a peeled iteration). `mapping` and `buffers` give the variables' values and the buffers' substitutes
+    in the result.
     """
 
     def __init__(self, body: Stmt) -> None:
-        # By the ids of the statements of the program as it was, which keeps them alive.
+        # Keyed by the ids of the original program's statements, which stay alive.
         self.summary: dict[int, _Summary] = {}
         self.stores = _summarize(body, self.summary).stores
         self.limit = max(_GROWTH * self.stores, _SHORT)
@@ -106,8 +107,8 @@ class _Partition:
         self.mapping: dict[Var, Expr] = {}
         self.buffers: dict[Buffer, Buffer] = {}
         self.copying = False
-        self.choosing = False  # in a loop with a hint: choices of expressions may be decided
-        self.differences: dict[int, Linear | None] = {}  # by the id of a test
+        self.choosing = False  # True in a loop with a hint, where choices of expressions may be decided
+        self.differences: dict[int, Linear | None] = {}  # keyed by the id of a test
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
         if self.summary[id(stmt)].is_plain and not self.copying and self.is_identity:
@@ -130,7 +131,7 @@ class _Partition:
 
     @property
     def is_identity(self) -> bool:
-        """True if expressions stay as they are."""
+        """True if expressions do not change."""
         return not (self.mapping or self.buffers or self.choosing)
 
     def expr(self, expr: Expr) -> Expr:
@@ -185,9 +186,9 @@ class _Partition:
         return seq(*done) if done else None
 
     def each(self, parts: list[tuple[int, int]], write: Callable[[int, int], Stmt | None]) -> list[Stmt]:
-        """Write the parts, the longest first: it may grow, where little room is left for the others.
+        """Write the parts, the longest first, so that it may grow before little room is left for the others.
 
-        All parts but that one get variables and buffers of their own.
+        All other parts get fresh variables and buffers.
         """
         outer = self.copying
         found: dict[int, Stmt] = {}
@@ -214,12 +215,12 @@ class _Partition:
             return body
         kind = loop.kind
         if kind is ForKind.UNROLLED and end - first < loop.extent and _only_reduces(loop):
-            # The rest of a reduction runs once a tile; written out it would only cost compile time.
+            # The rest of a reduction runs once per tile; written out, it would only cost compile time.
             kind = ForKind.SERIAL
         return For(var, end - first, body, kind, loop.annotations)
 
     def lanes(self, loop: For) -> int:
-        """Return the lanes of a vectorized loop, without the last ones where a test leaves these out.
+        """Return the number of lanes of a vectorized loop, without the last ones if a test excludes them.
 
         Sums in memory and loads across rows lose these lanes. Sums in registers lose them only if half of the lanes
         remain: a register holds a whole vector or half of one. A single sum keeps all lanes.
@@ -237,7 +238,7 @@ class _Partition:
         return lanes or loop.extent
 
     def branches(self, loop: For, parts: list[tuple[int, int]]) -> Stmt | None:
-        """Keep a parallel loop whole, or its tail would run on one thread; the parts become branches."""
+        """Turn the parts into branches of a parallel loop, which stays whole, or its tail would run on one thread."""
         var = loop.var.copy() if self.copying else loop.var
 
         def branch(first: int, end: int) -> Stmt | None:
@@ -255,7 +256,7 @@ class _Partition:
         return For(var, loop.extent, seq(*found), loop.kind, loop.annotations) if found else None
 
     def cuts(self, loop: For) -> list[int] | None:
-        """Find where the tests on this loop's variable begin or cease to hold; None if the loop is best left alone."""
+        """Find the iterations where tests on this loop's variable begin or cease to hold; None to leave it uncut."""
         body = self.summary[id(loop.body)]
         choices = list(_choices(loop.body)) if is_hinted(loop) else []
         first_choices = [test for test, is_first in choices if is_first]
@@ -265,7 +266,7 @@ class _Partition:
         inner = loop_ranges(loop.body)
         constant, fixed = _variables_written_out(loop), {v for v, r in self.ranges.items() if r[0] == r[1]}
         of_lanes = {id(test) for test, guarded, _ in body.tests if constant and _shortens_vectors(loop, test, guarded)}
-        # For the loops inside, `ranges` may still hold those of a part written before.
+        # For inner loops, `ranges` may still hold those of a part that was written before.
         scope = {**{v: r for v, r in self.ranges.items() if r[0] == r[1]}, **inner}
         end = loop.extent
         always, sometimes = (0, end), (0, end)
@@ -284,12 +285,12 @@ class _Partition:
         return None
 
     def hot(self, body: _Summary) -> list[Compare | Logic]:
-        """List the tests that take a part of the time of a loop's body."""
+        """List the tests that take a noticeable part of a loop body's time."""
         works = [(test, self.summary[id(guarded)].work, runs) for test, guarded, runs in body.tests]
         return [test for test, work, runs in works if work < _CHEAP and runs * work * _HOT >= body.work]
 
     def solved(self, test: Compare | Logic, var: Var, scope: dict[Var, Interval]) -> _Solution | None:
-        """Solve a test as `_solve` does; an `or` always holds where one of its sides does."""
+        """Solve a test as `_solve` does; an `or` always holds if one of its sides does."""
         if isinstance(test, Compare):
             gap = self.difference(test)
             return None if gap is None else _solve(test.op, gap, var, scope)
@@ -299,7 +300,10 @@ class _Partition:
         return next(((found[0], _ANYWHERE) for found in sides if found is not None), None)
 
     def difference(self, test: Compare) -> Linear | None:
-        """Subtract the right side from the left one; None where one may wrap around. Every loop around a test asks."""
+        """Subtract the right side from the left one; None if one may wrap around.
+
+        Cached, as every loop around a test asks.
+        """
         if id(test) not in self.differences:
             a, b = linear(test.a), linear(test.b)
             exact = fits(a, self.domain) and fits(b, self.domain)
@@ -308,7 +312,7 @@ class _Partition:
 
 
 def _variables_written_out(loop: For) -> set[Var]:
-    """Return the variables of the loop and of those inside that are numbers in the code that is written out."""
+    """Return the variables of the loop and of inner ones that are constants in the written-out code."""
     kinds = ForKind.UNROLLED, ForKind.VECTORIZED
     inside = {s.var for s in walk(loop) if isinstance(s, For) and s.kind in kinds}
     return inside if loop.var in inside else set()
@@ -320,10 +324,9 @@ def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
 
 
 def _solve(op: str, form: Linear, var: Var, scope: dict[Var, Interval]) -> _Solution | None:
-    """Solve the test `form op 0` for `var`: the range [lo, hi) where it always holds, and the one outside which it
-    never does.
+    """Solve the test `form op 0` for `var`: the range [lo, hi) in which it always holds, and one outside which never.
 
-    "Always" and "never" speak of all values of the other variables; None if the test is not affine in them.
+    "Always" and "never" refer to all values of the other variables; None if the test is not affine in them.
     """
     coefficient = form.coefficient(var)
     if coefficient == 0 or op not in ("lt", "le", "gt", "ge"):
@@ -348,20 +351,20 @@ def _at_most_zero(coefficient: int, rest: int) -> tuple[int, int]:
 
 
 def _tests_around(stmt: Stmt) -> Iterator[If]:
-    """Yield the tests that are directly around a statement, the outer ones first."""
+    """Yield the tests directly around a statement, the outer ones first."""
     while isinstance(stmt, If):
         yield stmt
         stmt = stmt.then
 
 
 def _tested(stmt: Stmt) -> Stmt:
-    """Return the statement inside of all tests that are directly around it."""
+    """Return the statement inside all tests that are directly around it."""
     tests = list(_tests_around(stmt))
     return tests[-1].then if tests else stmt
 
 
 def _is_sum(stmt: Stmt, lane: Var) -> bool:
-    """Check if each lane adds to an element of its own."""
+    """Check if each lane adds to its own element."""
     if not isinstance(stmt, Store) or update(stmt) is None:
         return False
     return any(lane in free_vars(each) for each in stmt.indices)
@@ -372,13 +375,13 @@ def _is_local_sum(stmt: Stmt, lane: Var) -> bool:
 
 
 def _shortens_vectors(loop: For, test: Compare | Logic, guarded: If) -> bool:
-    """Check if a test leaves out lanes of a sum in a vectorized loop inside this one."""
+    """Check if a test excludes lanes of a sum in a vectorized loop inside this one."""
     lanes = (each.var for each in walk(loop.body) if isinstance(each, For) and each.kind is ForKind.VECTORIZED)
     return any(lane in free_vars(test) and _is_sum(_tested(guarded), lane) for lane in lanes)
 
 
 def _is_across(stmt: Stmt, lane: Var) -> bool:
-    """Check if lanes store elements that they load from rows of their own."""
+    """Check if each lane stores elements that it loads from its own row."""
     return isinstance(stmt, Store) and any(
         not any(lane in free_vars(index) for index in load.indices[-1:])
         and any(lane in free_vars(index) for index in load.indices[:-1])
@@ -394,7 +397,7 @@ def is_hinted(stmt: Stmt) -> bool:
 def _choices(stmt: Stmt) -> Iterator[tuple[Compare, bool]]:
     """Yield each condition on loop variables that an expression's choice depends on, with True for a first choice.
 
-    The others count where the choice before them has failed, as in a concatenation of three arrays.
+    The others matter if the choice before them fails, as in a concatenation of three arrays.
     """
     for node in walk(stmt):
         for expr in expressions(node):

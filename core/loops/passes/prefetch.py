@@ -1,12 +1,12 @@
 """Pass: insert the prefetches that annotations ask for.
 
-`sch.prefetch` leaves the note ("prefetch", (block, buffer, offset, ...)) on a loop. The accesses of
-the buffer by the block's statements while the loops inside run are a box in terms of the loop's variable; moved on by
-`offset` iterations, it is prefetched line by line. Places beyond the end are clamped to the last element: a hint must
-not need a test.
+`sch.prefetch` leaves the note ("prefetch", (block, buffer, offset, ...)) on a loop. The elements that the block's
+statements access while the inner loops run form a box that depends on the loop's variable; this box, moved on by
+`offset` iterations, is prefetched line by line. Places beyond the end are clamped to the last element: a hint must not
+need a test.
 
-With `among`, the note is called "prefetch_shared", and the loop among whose iterations the lines are shared has the
-same triple in a note "prefetch_among". If that loop is gone, the prefetches come together.
+With `among`, the note is called "prefetch_shared", and the loop whose iterations share the lines has the same triple in
+a note "prefetch_among". If that loop no longer exists, the prefetches are issued together.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pegbox.loops.visit import children, expressions, loop_ranges, map_children,
 
 LINE = 64  # bytes of a cache line
 NOTE, SHARED, AMONG = "prefetch", "prefetch_shared", "prefetch_among"
-_READ, _WRITE = 0, 1  # the arguments of a prefetch behind its address, as those of `__builtin_prefetch`
+_READ, _WRITE = 0, 1  # the arguments of a prefetch after its address, as in `__builtin_prefetch`
 _FIRST, _SECOND = 3, 2
 
 Box = tuple[SymbolicInterval, ...]
@@ -37,7 +37,7 @@ Ranges = Mapping[Var, Interval]
 
 
 def place_prefetches(func: Function) -> Function:
-    """Place the prefetches of notes on loops; none inside lanes, since each lane would make one of its own."""
+    """Place the prefetches of notes on loops; none inside lanes, where each lane would issue its own."""
     if not any(isinstance(s, For) and (_noted(s, NOTE) or _noted(s, SHARED)) for s in walk(func.body)):
         return func
     ranges = loop_ranges(func.body)
@@ -64,7 +64,7 @@ def place_prefetches(func: Function) -> Function:
 
 
 def _once(found: Iterable[_Lines], before: list[_Lines]) -> list[_Lines]:
-    """List the lines that `before` does not include, and add them to it: two blocks in a loop may read the same."""
+    """List the lines that `before` does not include, and add them to it: two blocks may read the same ones."""
     start = len(before)
     for lines in found:
         if not any(lines.are_within(other) for other in before):
@@ -89,7 +89,7 @@ def _without_notes(stmt: Stmt) -> Stmt:
 
 
 def _shared(stmt: Stmt, wanted: Triple, around: tuple[For, ...], found: Sequence[_Lines], ranges: Ranges) -> Stmt:
-    """Share the lines among the iterations of the loops that have the note, and of those between."""
+    """Distribute the lines among the iterations of the loops that have the note, and of the loops between."""
     if not isinstance(stmt, For):
         return map_children(stmt, lambda child: _shared(child, wanted, around, found, ranges))
     if stmt.kind is ForKind.VECTORIZED:
@@ -118,7 +118,7 @@ def _wanted(
         if access.buffer.name == name and access.buffer not in own:
             _note_box(boxes.setdefault(access.buffer, []), access, Relaxation(running, ranges))
     later = add(loop.var, index(offset))
-    if is_shared:  # no place needs clamping then: the lines of a contiguous box have consecutive numbers
+    if is_shared:  # then no index needs clamping: the lines of a contiguous box have consecutive numbers
         later = minimum(later, index(loop.extent - 1))
     ahead: dict[Var, Expr] = {loop.var: later} if offset else {}
     for buffer, found in boxes.items():
@@ -129,7 +129,7 @@ def _wanted(
 def _accesses(
     stmt: Stmt, made: Sequence[str], are_writes: bool, running: frozenset[Var]
 ) -> Iterator[tuple[Load, frozenset[Var]]]:
-    """Yield the accesses of the statements that write the block's buffers: what they load, or where they store."""
+    """Yield the accesses of the statements that write the block's buffers: their loads, or their stores."""
     places = [region for region in written(stmt) if region.buffer.name in made]
     if are_writes and isinstance(stmt, Store) and places:
         yield Address(stmt.buffer, stmt.indices, stored_box(stmt.indices, stmt.value), "w"), running
@@ -142,12 +142,12 @@ def _accesses(
 
 
 def _note_box(boxes: list[Box], load: Load, relax: Relaxation) -> None:
-    """Add what a load touches to the first box with which it makes one, or as a box of its own."""
+    """Add the elements that a load touches to the first box with which they form a box, or as a new box."""
     box: list[SymbolicInterval] = []
     for place, count in zip(load.indices, load.box, strict=True):
         found = interval(place, relax, count)
         if found is None:
-            return  # gathered: the places are not known
+            return  # a gather, whose places are not known
         box.append(found)
     for n, other in enumerate(boxes):
         joined = tuple(h for a, b in zip(other, box, strict=True) if (h := a.hull(b)) is not None)
@@ -162,7 +162,7 @@ class _Lines:
     """The cache lines of a box of a buffer.
 
     Attributes:
-        ahead: the variable of the loop moved on.
+        ahead: the advanced value of the loop's variable.
     """
 
     buffer: Buffer
@@ -178,7 +178,7 @@ class _Lines:
 
     @property
     def _steps(self) -> list[int]:
-        """The elements between two lines along each dimension: several rows, if these are parts of one line."""
+        """The number of elements between two lines along each dimension: several rows, if one line holds them."""
         left = max(1, LINE * prod(self.buffer.shape) // self.buffer.nbytes)
         steps = []
         for part, extent in zip(reversed(self.box), reversed(self.buffer.shape), strict=True):
@@ -189,12 +189,12 @@ class _Lines:
 
     @property
     def _counts(self) -> list[int]:
-        """The lines along each dimension."""
+        """The number of lines along each dimension."""
         parts = zip(self.box, self.buffer.shape, self._steps, strict=True)
         return [-(-min(part.width + 1, extent) // step) for part, extent, step in parts]
 
     def together(self, ranges: Ranges) -> Stmt:
-        """Make loops with one prefetch for each line."""
+        """Make loops that issue one prefetch for each line."""
         loops = [(Var(f"ax{dim}"), count) for dim, count in enumerate(self._counts)]
         kept = [loop for loop in loops if loop[1] > 1]
         numbers = [var if count > 1 else index(0) for var, count in loops]
@@ -204,7 +204,7 @@ class _Lines:
         return body
 
     def shared(self, loops: Sequence[For], ranges: Ranges) -> Stmt:
-        """Make the prefetches of an iteration of the loops, which all together prefetch each line."""
+        """Make one iteration's share of the prefetches; all iterations of the loops together prefetch each line."""
         inside = self._lines_inside(ranges)
         counts, column = self._counts, None
         each = -(-counts[-1] // loops[0].extent)
@@ -234,7 +234,7 @@ class _Lines:
     def _lines_inside(self, ranges: Ranges) -> Expr | None:
         """Return the number of lines from the box's first to the end of its dimension; None if they are not one run.
 
-        Then it is enough to clamp the number of a line. To clamp each dimension takes divisions for each line.
+        For one run, it is enough to clamp the number of a line. Clamping each dimension takes divisions for each line.
         """
         first = next((dim for dim, count in enumerate(self._counts) if count > 1), len(self.box) - 1)
         rest = list(zip(self.box, self.buffer.shape, strict=True))[first + 1 :]
@@ -246,22 +246,22 @@ class _Lines:
         return mul(rows, index(prod(self._counts[first + 1 :])))
 
     def _start(self, dim: int, ranges: Ranges) -> Expr:
-        """Return the first place along a dimension, inside the buffer."""
+        """Return the first index along a dimension, clamped to the buffer."""
         place = substitute(self.box[dim].lo.to_expr(), self.ahead)
         return simplify(maximum(minimum(place, index(self.buffer.shape[dim] - 1)), index(0)), ranges)
 
     def _end_of_line(self, dim: int) -> int:
         """Return the number of elements by which a prefetch is moved on: all but one of a line, for parts of rows.
 
-        Arrays rarely begin where a line does, so that a part of a row ends inside a line. Its first line is also the
-        last one of the part before it.
+        Arrays are rarely aligned to lines, so a part of a row ends inside a line. Its first line is also the last one
+        of the part before it.
         """
         step, length = self._steps[dim], self.box[dim].width + 1
         is_part = dim == len(self.box) - 1 and length < self.buffer.shape[dim] and length % step == 0
         return step - 1 if is_part else 0
 
     def _prefetch(self, numbers: Sequence[Expr], ranges: Ranges, cache: int, *, are_inside: bool = False) -> Stmt:
-        """Prefetch the line that has these numbers along the dimensions, or the last one for those beyond the end."""
+        """Prefetch the line that has these numbers along the dimensions; numbers beyond the end mean the last line."""
         indices: list[Expr] = []
         for dim, (extent, step, number) in enumerate(zip(self.buffer.shape, self._steps, numbers, strict=True)):
             offset = mul(number, index(step))

@@ -1,4 +1,4 @@
-"""Rolls of buffers: the elements that an iteration needs and that the iteration before has made already.
+"""Rolls of buffers: the elements that an iteration needs and that the previous iteration has already computed.
 
     for i_0 in range(2):                     for i_0 in range(2):
         for i in range(6):                       for i in range(6):
@@ -7,8 +7,8 @@
                                                  ... B[... % 6]
 
 The buffer has room for one iteration, and lives as long as the loop. A later iteration needs the indices from `low` on;
-those that the iteration before has made too are `reused`. Loops further inside may keep indices of other dimensions.
-The idea is the sliding window of Halide (Ragan-Kelley et al., PLDI 2013), with its storage folded.
+those that the previous iteration has computed, too, are `reused`. Inner loops may keep indices of other dimensions. The
+idea is Halide's sliding window (Ragan-Kelley et al., PLDI 2013), with folded storage.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from pegbox.loops.passes.notes import DOUBLE
 from pegbox.loops.refusal import Refusal
 from pegbox.loops.visit import common_path, expressions, loop_ranges, paths, walk
 
-_LONGEST = 4096  # iterations of a loop whose steps are looked at one by one
+_LONGEST = 4096  # the most iterations of a loop whose steps are computed one by one
 
 
 @dataclass(frozen=True, slots=True)
 class ReusedRegion:
-    """The `count` indices of a dimension from `low` on, which all iterations of a loop but the first find made."""
+    """The `count` indices of a dimension from `low` on, which only the first iteration of a loop has to compute."""
 
     loop: For
     dim: int
@@ -45,7 +45,7 @@ class ReusedRegion:
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """A buffer with room for `extent` indices in the dimension of the first of the `reused`, the outermost loop's."""
+    """A buffer with room for `extent` indices in the dimension of the first (the outermost loop's) `reused` region."""
 
     buffer: Buffer
     extent: int
@@ -67,12 +67,12 @@ class RollFailure(Refusal):
 
 
 class NothingReused(RollFailure):
-    """A roll would be right, but no iteration needs what another one has made."""
+    """A roll that would be legal but useless: no iteration needs values of another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """The blocks that use a buffer, with the ways that lead to them, and the loops around all of them."""
+    """The blocks that use a buffer, with the paths to them, and the loops around all of them."""
 
     buffer: Buffer
     in_order: Sequence[tuple[Stmt, ...]]
@@ -83,7 +83,7 @@ class _Site:
 
 
 def roll_of(func: Function, buffer: Buffer) -> Roll | RollFailure:
-    """Decide how an intermediate of a scheduled program rolls, or why it cannot."""
+    """Find the roll of an intermediate of a scheduled program, or the reason that it has none."""
     site = _site(func, buffer)
     wrong = _placed(func, site) or next((w for path in site.writers if (w := _computed_once(site, path))), None)
     if wrong is not None:
@@ -124,7 +124,7 @@ def _names(ways: Sequence[tuple[Stmt, ...]]) -> str:
 
 
 def _placed(func: Function, site: _Site) -> RollFailure | None:
-    """Check if loops surround all uses of the buffer, and nothing else decides where it is stored."""
+    """Check that loops surround all uses of the buffer, and that nothing else determines its storage."""
     name, users = site.buffer.name, site.in_order
     if site.buffer not in func.allocs:
         return RollFailure(
@@ -168,7 +168,7 @@ def _placed(func: Function, site: _Site) -> RollFailure | None:
 
 
 def _by_elements(buffer: Buffer, path: tuple[Stmt, ...]) -> RollFailure | None:
-    """Check if a block accesses the buffer by single elements, so that each can be anywhere."""
+    """Check if a block accesses only single elements of the buffer, so that each can be stored anywhere."""
     block = _block(path)
     writes = any(w.buffer is buffer for w in block.writes)
     for stmt in walk(path[-1]):
@@ -184,7 +184,7 @@ def _by_elements(buffer: Buffer, path: tuple[Stmt, ...]) -> RollFailure | None:
 
 
 def _computed_once(site: _Site, path: tuple[Stmt, ...]) -> RollFailure | None:
-    """Check if the block computes one element at a time, completely, and always with the same value."""
+    """Check if the block computes one element at a time, completely, and always to the same value."""
     block, around = _block(path), {x.var for x in site.around if x.extent > 1}
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
@@ -252,9 +252,7 @@ def _rolled(site: _Site, box: Box) -> Roll | RollFailure:
 
 
 def _reused(loop: For, inside: Sequence[For], box: Box) -> ReusedRegion | None:
-    """Find the region that an earlier iteration has made: the loop moves along one dimension that no inner loop moves
-    along.
-    """
+    """Find the region that an earlier iteration computed, if only this loop moves along one dimension."""
     moved = [dim for dim, i in enumerate(box.intervals) if any(loop.var in free_vars(t) for t in i.lo.terms)]
     if len(moved) != 1 or loop.extent < 2:
         return None
@@ -269,7 +267,7 @@ def _reused(loop: For, inside: Sequence[For], box: Box) -> ReusedRegion | None:
 
 
 def _steps(low: Linear, loop: For) -> tuple[int, int] | None:
-    """Find the least and the most growth of an index from one iteration to the next; None if it is not known."""
+    """Find the least and the greatest growth of an index from one iteration to the next; None if unknown."""
     moving: dict[Expr, int] = {t: c for t, c in low.terms.items() if loop.var in free_vars(t)}
     if set(moving) == {loop.var}:
         return moving[loop.var], moving[loop.var]
@@ -282,7 +280,7 @@ def _steps(low: Linear, loop: For) -> tuple[int, int] | None:
 
 
 def _held(condition: Expr, var: Var) -> bool:
-    """Did a condition that holds hold in the iteration before, too?"""
+    """Check that a condition that holds also held in the previous iteration."""
     if var not in free_vars(condition):
         return True
     if not isinstance(condition, Compare) or condition.op not in ("lt", "le", "gt", "ge"):

@@ -1,4 +1,4 @@
-"""Pass: make those buffers circular for which blocks have a note `rolling_buffer`; see `roll`."""
+"""Pass: make the buffers circular that blocks name in a note `rolling_buffer`; see `roll`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pegbox.loops.visit import map_blocks, realizes, redirect
 
 
 def roll_buffers(func: Function, *, strict: bool = True) -> tuple[Function, dict[Buffer, Var]]:
-    """Replace buffers with a note by circular ones; returns the loops that carry their values, too.
+    """Replace buffers with a note by circular ones; also return the loops that carry their values.
 
     Args:
-        strict: refuse buffers that cannot roll. False leaves them as they are, for programs that are only shown.
+        strict: refuse buffers that cannot roll; otherwise leave them unchanged, for programs that are only shown.
 
     Raises:
         LoweringError: a buffer with a note cannot roll.
@@ -55,10 +55,10 @@ def rolling(func: Function) -> Iterator[tuple[BlockRealize, Buffer]]:
 
 
 def _circular(roll: Roll, new: Buffer, body: Stmt) -> Stmt:
-    """Let all uses of the buffer use the circular one, and compute nothing again that is kept."""
+    """Redirect all uses of the buffer to the circular one, and do not recompute values that are kept."""
 
     def around(box: Box) -> Box:
-        # A box that may reach around the end is the whole circle.
+        # A box that may wrap around the end is the whole circle.
         lo, count = box[roll.dim]
         rolled = (floormod(lo, index(roll.extent)), 1) if count == 1 else (ZERO, roll.extent)
         return (*box[: roll.dim], rolled, *box[roll.dim + 1 :])
@@ -69,7 +69,7 @@ def _circular(roll: Roll, new: Buffer, body: Stmt) -> Stmt:
         if region is None:
             return realize
         for reused in roll.reused:
-            # An element is new in the first iteration, or beyond what is kept.
+            # An element is new in the first iteration, or beyond the kept ones.
             beyond = linear(substitute(region.box[reused.dim][0], realize.bindings)).minus(reused.low).to_expr()
             is_new = any_of([compare("lt", reused.loop.var, ONE), compare("ge", beyond, index(reused.count))])
             predicate = logical_and(predicate, is_new)

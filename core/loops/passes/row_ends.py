@@ -7,7 +7,7 @@
     ...                                           ...
 
 Without guards, vectors reach beyond the end of a row. Their last lanes are dropped, but leftovers of the stack may be
-subnormal: with one of those, a multiply-add may take a hundred times as long.
+subnormal: a multiply-add with a subnormal number may take a hundred times as long.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _MOST = 256
 
 
 def fill_row_ends(func: Function) -> Function:
-    """Store zeros at the ends of rows, right after the allocation. Local buffers are skipped: they are in registers."""
+    """Store zeros at the ends of rows, right after the allocation.
+
+    Local buffers are skipped, as they are in registers.
+    """
     buffers = {s.buffer for s in walk(func.body) if isinstance(s, Alloc) and _may_need_zeros(s.buffer)}
     if not buffers:
         return func
@@ -54,7 +57,7 @@ def _without_allocations(stmt: Stmt) -> Stmt:
 
 
 def _from(access: Access, depth: int) -> Access:
-    """Leave out the outermost loops and tests of a path."""
+    """Skip the outermost loops and tests of a path."""
     return access._replace(path=tuple(s for s in access.path if isinstance(s, For | If))[depth:])
 
 

@@ -1,4 +1,4 @@
-"""Pass: keep intermediates in an output, at the elements that are computed from them.
+"""Pass: store intermediates in an output, at the elements that are computed from them.
 
     for i in range(8):                       for i in range(8):
         P = alloc(float32[16])
@@ -8,7 +8,7 @@
         for j in range(16):                      for j in range(16):
             B[i, j] = P[j] / s[0]                    B[i, j] = B[i, j] / s[0]
 
-Rows of fewer buffers compete for the closest cache, and the second loop writes lines that are there.
+Fewer rows compete for the first-level cache, and the second loop writes lines that are in it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pegbox.loops.visit import common_path, loop_ranges, replace_buffer
 
 
 def share_storage(func: Function, homes: Mapping[str, str]) -> Function:
-    """Put buffers, by name, in the place of outputs. It runs before buffers get their size.
+    """Store the named buffers in outputs. This runs before buffers get their size.
 
     Raises:
         LoweringError: values would be lost.
@@ -47,10 +47,10 @@ def share_storage(func: Function, homes: Mapping[str, str]) -> Function:
 
 
 def _problem(body: Stmt, buffer: Buffer, target: Buffer) -> str | None:
-    """Say why values would be lost.
+    """Return the reason that values would be lost; None if they would not.
 
     An iteration of the loops around all accesses may overwrite only those elements of the target that it computes, and
-    computes them at its end.
+    must compute them at its end.
     """
     if (buffer.shape, buffer.dtype, buffer.scope) != (target.shape, target.dtype, target.scope):
         return "their shapes, types or scopes differ"
@@ -84,7 +84,7 @@ def _box(access: Access, around: set[Var], ranges: Ranges, *, tested: bool) -> S
 
 
 def _is_dense(final: Access, around: set[Var], ranges: Ranges) -> bool:
-    """Decide if one iteration writes a whole box: as many elements as it has, as none is written twice."""
+    """Decide if one iteration writes a whole box, by counting its elements, none of which is written twice."""
     loops = [stmt for stmt in final.path if isinstance(stmt, For) and stmt.var not in around]
     sizes = [0 if found is None else found.width + 1 for found in _box(final, around, ranges, tested=False)]
     return prod(sizes) == prod(loop.extent for loop in loops)

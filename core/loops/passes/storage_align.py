@@ -1,6 +1,6 @@
 """Pass: pad rows of buffers to the strides that the schedule sets.
 
-Rows whose length is a multiple of a large power of two fall on the same lines of a cache, or banks of a shared memory.
+Rows whose length is a multiple of a large power of two map to the same cache sets, or banks of a shared memory.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pegbox.loops.visit import replace_buffer, walk
 def align_storage(func: Function, notes: Notes, *, strict: bool = True) -> Function:
     """Enlarge buffers with a note: the stride of dimension `axis` becomes offset modulo factor.
 
-    It runs after guards have been dropped: padding must not count as room in which elements may be computed twice.
+    This runs after guards have been dropped, as padding must not count as room for extra elements.
 
     Args:
-        strict: refuse strides that no padding gives. False leaves them as they are, for buffers that are not as large
+        strict: refuse strides that no padding gives; otherwise leave them unchanged, for buffers that are not as large
             as those of the program that is built.
 
     Raises:

@@ -5,7 +5,7 @@
         S[0] = S[0] * keep[t] + x[t]         O[0] = S[0]
     O[0] = S[0]
 
-A reduction of tuples often computes numbers that only its own next step reads.
+A reduction of tuples often computes values that only its own next step reads.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def drop_unused(func: Function) -> Function:
 
 
 def _used(func: Function) -> set[Buffer]:
-    """Find the needed buffers: parameters, those that tests or calls access, and all that these depend on."""
+    """Find the needed buffers: parameters, those that tests or calls access, and all buffers that these depend on."""
     used, sources = set(func.params), dict[Buffer, set[Buffer]]()
     for stmt in walk(func.body):
         reads = {region.buffer for region in read(stmt)}
@@ -50,6 +50,6 @@ def _used(func: Function) -> set[Buffer]:
 
 
 def calls_machine_code(store: Store) -> bool:
-    """Check if the value of a store is made by machine code, which may have effects besides."""
+    """Check if machine code, which may have other effects, computes the value of a store."""
     parts = (part for expr in expressions(store) for part in walk_expr(expr))
     return any(isinstance(part, Call) and is_machine_call(part.name) for part in parts)

@@ -27,7 +27,7 @@ _KINDS = {"spatial": IterKind.SPATIAL, "S": IterKind.SPATIAL, "reduce": IterKind
 
 @dataclass
 class BlockDraft:
-    """A block while it is read; `nodes` is the syntax of its statements, by word."""
+    """A block while it is read; `nodes` holds the syntax of its statements, by word."""
 
     name: str
     node: ast.With
@@ -83,7 +83,7 @@ class Blocks(Expressions):
         return draft
 
     def axes(self, node: ast.AST, targets: Sequence[ast.expr], call: ast.Call, word: str) -> None:
-        """`vi = T.axis.spatial(n, i)` and `vi, vj = T.axis.remap("SR", [i, j])`."""
+        """Read `vi = T.axis.spatial(n, i)` or `vi, vj = T.axis.remap("SR", [i, j])`."""
         draft, kind = self.draft(call, word), word.partition(".")[2]
         if self.scope.frames[-1].is_block is False:
             self.fail(call, f"T.{word} is inside another statement", "put it at the start of the block")
@@ -235,7 +235,7 @@ class Blocks(Expressions):
         return replace(block, annotations=(("combiner", combination.name), *notes))
 
     def check_values(self, draft: BlockDraft, frame: SuiteNames) -> None:
-        """Check that block variables stay in their domains, unless a predicate decides that."""
+        """Check that block variables stay in their domains, unless there is a predicate."""
         if not (isinstance(draft.predicate, Const) and draft.predicate.value):
             return
         ranges = self.scope.ranges()
@@ -253,5 +253,5 @@ class Blocks(Expressions):
 
 
 def _shifted(value: Expr, first: int) -> Expr:
-    """Count the value from the first one of its domain."""
+    """Return the value relative to the first one of its domain."""
     return linear(value).add(constant(-first)).to_expr() if first else value

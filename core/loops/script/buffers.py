@@ -12,7 +12,7 @@ from pegbox.loops.script.calls import arguments, dtype_of
 from pegbox.loops.script.expressions import Expressions
 from pegbox.loops.script.views import Data, View
 
-# What TVM's programs promise of a buffer's address; here every buffer is dense, and aligned as its elements are.
+# Properties of a buffer's address in TVM's programs; here every buffer is dense, and aligned as its elements are.
 _PROMISES = ("align", "offset_factor")
 
 
@@ -20,7 +20,7 @@ class Buffers(Expressions):
     """A reader of the calls that make buffers; it binds each to its name."""
 
     def is_declaration(self, word: str, call: ast.Call) -> bool:
-        """Check if the call makes a buffer that lives to the end of the suite, and no view of another one."""
+        """Check if the call makes a buffer that lives to the end of the suite, not a view of another one."""
         return word == "allocate" or (word == "decl_buffer" and _keyword(call, "data") is None)
 
     def declared(self, node: ast.AST, target: ast.expr, word: str, call: ast.Call) -> Buffer:
@@ -38,7 +38,7 @@ class Buffers(Expressions):
         return buffer
 
     def view(self, target: ast.expr, call: ast.Call) -> None:
-        """`A_1 = T.Buffer((16384,), "float32", data=A.data)`: another name, or another shape, of a buffer."""
+        """Read `A_1 = T.Buffer((16384,), "float32", data=A.data)`: another name, or another shape, of a buffer."""
         given = _keyword(call, "data")
         if given is None:
             self.fail(
@@ -89,11 +89,11 @@ class Buffers(Expressions):
         return buffer
 
     def buffer(self, call: ast.Call, name: str) -> Buffer:
-        """`T.alloc_buffer((128, 128), "float32", scope="shared", name="A.shared")`."""
+        """Read `T.alloc_buffer((128, 128), "float32", scope="shared", name="A.shared")`."""
         return self.described(call, self.parts(call.args, call), name)
 
     def parts(self, args: Sequence[ast.expr], call: ast.Call) -> dict[str, ast.expr]:
-        """Read a call's arguments about a buffer, by name; a shape and a dtype need none."""
+        """Read a call's arguments about a buffer, by name; a shape and a dtype need no name."""
         return {**dict(zip(("shape", "dtype"), args, strict=False)), **{str(k.arg): k.value for k in call.keywords}}
 
     def described(self, node: ast.AST, parts: dict[str, ast.expr], name: str) -> Buffer:
@@ -115,7 +115,7 @@ class Buffers(Expressions):
         extents, lanes = self.shape(shape), dtypes.lanes(kind)
         if not lanes or not extents:
             return Buffer(words[1], extents, kind, words[0])
-        # A buffer of vectors becomes one of their elements; an index takes as many as a vector has.
+        # A buffer of vectors becomes a buffer of elements; an index then accesses as many elements as a vector has.
         buffer = Buffer(words[1], (*extents[:-1], extents[-1] * lanes), dtypes.element(kind), words[0])
         self.vectors[buffer] = lanes
         return buffer

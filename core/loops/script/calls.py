@@ -51,7 +51,7 @@ def dtype_of(e: Expressions, node: ast.expr, *, vectors: bool = False) -> str:
 
 
 def _convert(name: str) -> Handler:
-    """Read `T.float32(0)`: a constant of that type, or a conversion to it."""
+    """Read `T.float32(0)`, a constant of that type or a conversion to it."""
 
     def handler(e: Expressions, node: ast.Call) -> Expr:
         (a,) = arguments(e, node, "value")
@@ -69,7 +69,7 @@ def _convert(name: str) -> Handler:
 
 
 def _cast(first: str, second: str) -> Handler:
-    """Read both orders of TVM: `T.Cast(dtype, value)` and `T.cast(value, dtype)`."""
+    """Read `T.Cast(dtype, value)` or `T.cast(value, dtype)`: TVM has both orders."""
 
     def handler(e: Expressions, node: ast.Call) -> Expr:
         found = dict(zip((first, second), arguments(e, node, first, second), strict=True))
@@ -88,7 +88,7 @@ def _plain(function: Callable[..., Any], *names: str) -> Handler:
 
 
 def _typed(plain: Handler) -> Handler:
-    """Check the type of a value that TVM's calls may give too: `T.sqrt(x, dtype="float32")`."""
+    """Check the type of a value, which TVM's calls may also give: `T.sqrt(x, dtype="float32")`."""
 
     def handler(e: Expressions, node: ast.Call) -> Any:
         said = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
@@ -134,7 +134,7 @@ def _infinity(e: Expressions, node: ast.Call) -> Expr:
 
 
 def _address(e: Expressions, node: ast.Call) -> Expr:
-    """`T.address(A[i, j:j + 16], "r")`."""
+    """Read `T.address(A[i, j:j + 16], "r")`."""
     place, access = arguments(e, node, "place", "access")
     region, how = e.region(place), e.value(access)
     if how not in ACCESS:
@@ -163,7 +163,7 @@ def _ramp(e: Expressions, node: ast.Call) -> Expr:
 
 
 def _half(high: bool) -> Handler:
-    """`T.vectorlow(dtype, vector)`, `T.vectorhigh(dtype, vector)`: the first or the last half of the lanes."""
+    """Read `T.vectorlow(dtype, vector)` or `T.vectorhigh(dtype, vector)`, the first or the last half of the lanes."""
 
     def handler(e: Expressions, node: ast.Call) -> Any:
         dtype, vector = arguments(e, node, "dtype", "vector")
@@ -175,7 +175,7 @@ def _half(high: bool) -> Handler:
 
 
 def _combined(e: Expressions, node: ast.Call) -> Expr:
-    """`T.vectorcombine(dtype, low, high)`: the lanes of one vector, then those of another."""
+    """Read `T.vectorcombine(dtype, low, high)`, the lanes of one vector followed by those of another."""
     dtype, low, high = arguments(e, node, "dtype", "low", "high")
     lane = check_count(e, node, dtypes.lanes(_vector(e, dtype)))
     count = lane.count // 2
@@ -203,7 +203,7 @@ def _reinterpret(e: Expressions, node: ast.Call) -> Expr:
 
 
 def _machine(make: Callable[..., Expr]) -> Handler:
-    """`T.call_extern("int32", "name", ...)` and its like."""
+    """Make the reader of a call like `T.call_extern("int32", "name", ...)`."""
 
     def handler(e: Expressions, node: ast.Call) -> Expr:
         said = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]  # as TVM printed it before 0.9
@@ -225,7 +225,7 @@ def _intrinsic(name: str) -> Handler:
     return _typed(_plain(lambda *args: intrinsics.call(name, *args), *names))
 
 
-# Functions of two operands, by all of their names.
+# Functions of two operands, with all of their names.
 _BINARY: dict[str, Callable[[Any, Any], Expr]] = {
     "Add": build.add, "Sub": build.sub, "Mul": build.mul, "Div": build.div, "Min": build.minimum, "Max": build.maximum,
     "floordiv indexdiv FloorDiv": build.floordiv, "floormod indexmod FloorMod": build.floormod,

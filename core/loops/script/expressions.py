@@ -39,7 +39,7 @@ def _fold(combine: Callable[[Any, Any], Expr], parts: Sequence[Any]) -> Expr:
 
 
 class Expressions(Reader):
-    """A reader of expressions in a scope; every error points at the syntax that it comes from."""
+    """A reader of expressions in a scope; every error points at the syntax that caused it."""
 
     operations: ClassVar[Operations] = {
         **ARITHMETIC,
@@ -65,7 +65,7 @@ class Expressions(Reader):
         raise self.source.fault(node, problem, remedy)
 
     def guarded(self, node: ast.AST, action: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Run what may refuse its arguments; the error then points at `node`."""
+        """Let errors about arguments, raised inside `with`, point at `node`."""
         try:
             return action(*args, **options)
         except ScriptError as error:
@@ -177,7 +177,7 @@ class Expressions(Reader):
         return attributes[name]
 
     def checked(self, node: ast.AST, value: Any) -> Any:
-        """Check that a value may be used in arithmetic: a number or an expression."""
+        """Check that a value is a number or an expression, which may be used in arithmetic."""
         if isinstance(value, Buffer | View):
             self.fail(node, f"the buffer {value.name} is not a value", f"take an element: {value.name}[...]")
         if isinstance(value, Data):
@@ -229,7 +229,7 @@ class Expressions(Reader):
             )
         box = tuple(self.span(part, extent) for part, extent in zip(parts, base.shape, strict=True))
         if base in self.vectors:
-            # Its last index counts vectors.
+            # The last index of a buffer of vectors counts vectors.
             box = (*box[:-1], (build.mul(box[-1][0], self.vectors[base]), self.vectors[base]))
         if self.lane is not None:
             box = tuple((lo if count == 1 else check_count(self, node, count).at(lo), 1) for lo, count in box)
@@ -259,7 +259,7 @@ class Expressions(Reader):
         return lo, count.const
 
     def stepped(self, node: ast.Slice) -> Expr:
-        """`A[lo:hi:step]` in the lane that is read."""
+        """Read `A[lo:hi:step]` in the current lane."""
         assert node.step is not None
         step = self.integer(node.step, "step")
         if node.lower is None or node.upper is None or step < 1:
@@ -283,7 +283,7 @@ class Expressions(Reader):
         return build.index(value) if isinstance(value, int) else build.cast(dtypes.INDEX, value)
 
     def region(self, node: ast.expr) -> Region:
-        """`A[vi, 0:16]`, or `A` for all of it."""
+        """Read `A[vi, 0:16]`, or `A` for the whole buffer."""
         if isinstance(node, ast.Subscript):
             base = self.value(node.value)
             if isinstance(base, Buffer | View):
@@ -295,7 +295,7 @@ class Expressions(Reader):
         self.fail(node, f"{ast.unparse(node)} is not a part of a buffer", "name elements: A[vi, 0:16]")
 
     def integer(self, node: ast.expr, what: str) -> int:
-        """Read a Python number that is known now, such as an extent."""
+        """Read a number that is known while reading, such as an extent."""
         value = self.value(node)
         if isinstance(value, Const):
             value = value.value
@@ -309,7 +309,7 @@ class Expressions(Reader):
         return number
 
     def literal(self, node: ast.expr) -> Any:
-        """Read a value of annotations and attributes: lists become tuples, so that it can be compared and kept."""
+        """Read a value of an annotation or attribute; lists become tuples, so that it can be compared and hashed."""
         return self.guarded(node, _plain, self.value(node))
 
     def call(self, node: ast.Call) -> Any:

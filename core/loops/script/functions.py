@@ -24,7 +24,7 @@ from pegbox.loops.verify import verify
 
 _OF_BLOCKS = ("reads", "writes", "block_attr")
 
-# The functions that text may call without importing them.
+# The functions that a text may call without importing them.
 _BUILTINS = {
     name: getattr(builtins, name)
     for name in ("range", "min", "max", "abs", "len", "int", "float", "bool", "str", "tuple", "list", "sum", "round")
@@ -32,13 +32,13 @@ _BUILTINS = {
 
 
 def read_function(python: Any, outer: Mapping[str, Any], *, name: str | None = None, private: bool = False) -> Function:
-    """Read the program that is the text of a Python function.
+    """Read a program from the text of a Python function.
 
     Args:
         outer: the names around it.
 
     Raises:
-        ScriptError: it is not in the dialect; the error points at the place in the file.
+        ScriptError: the text is not in the dialect; the error points at the place in the file.
     """
     source = source_of(python)
     tree = source.parse()
@@ -49,10 +49,10 @@ def read_function(python: Any, outer: Mapping[str, Any], *, name: str | None = N
 
 
 def read_text(text: str, file: str = "<script>") -> IRModule | Function:
-    """Read a script: a module for a class, a function for a single one, a module of several functions.
+    """Read a script; return a module for a class or several functions, and a function for a single one.
 
     Raises:
-        ScriptError: it is not in the dialect; the error points at line and column of the text.
+        ScriptError: the text is not in the dialect; the error points at its line and column.
     """
     check_text("from_source: text", text, error=ScriptError)
     lines = tuple(text.splitlines(keepends=True))
@@ -131,7 +131,7 @@ class _Text:
         )
 
     def decorator(self, node: ast.AST, given: list[ast.expr], wanted: str, remedy: str) -> ast.Call | None:
-        """Check the decorator; returns the call, if it is one."""
+        """Check the decorator; return its call, if it is one."""
         if len(given) != 1:
             raise self.source.fault(node, f"{len(given) or 'no'} decorator(s)", remedy)
         plain = given[0].func if isinstance(given[0], ast.Call) else given[0]
@@ -176,13 +176,13 @@ def _function(
 
 
 def _head(node: ast.FunctionDef) -> ast.AST:
-    """Return the first line of a function, to point at."""
+    """Return the first line of a function, for errors to point at."""
     return ast.Name(node.name, lineno=node.lineno, col_offset=node.col_offset + 4, end_lineno=node.lineno,
                     end_col_offset=node.col_offset + 4 + len(node.name))  # fmt: skip
 
 
 class _Function(Statements):
-    """A function; `order` holds a buffer, or a handle that has none yet, for each parameter."""
+    """A reader of a function; `order` holds, for each parameter, a buffer or a handle that has none yet."""
 
     def __init__(self, source: ScriptSource, outer: Mapping[str, Any]) -> None:
         super().__init__(source, outer)
@@ -242,7 +242,7 @@ class _Function(Statements):
         return tuple(found)
 
     def top(self, stmts: list[ast.stmt]) -> list[Stmt]:
-        """Read the function's own suite; a block "root" around everything means nothing."""
+        """Read the function's own suite, ignoring a block "root" around everything."""
         rest = list(stmts)
         while rest:
             node = rest[0]
@@ -276,12 +276,12 @@ class _Function(Statements):
         return not any(isinstance(s, ast.Assign) and self.word_of(s).startswith("axis.") for s in node.body)
 
     def word_of(self, node: ast.stmt) -> str:
-        """Return the name of T that a statement calls, or ""."""
+        """Return the T name that a statement calls, or ""."""
         found = self.word_call(node.value) if isinstance(node, ast.Expr | ast.Assign) else None
         return "" if found is None else found[0]
 
     def match(self, node: ast.stmt) -> bool:
-        """`A = T.match_buffer(a, (128, 128), "float32")`."""
+        """Read `A = T.match_buffer(a, (128, 128), "float32")`."""
         found = self.word_call(node.value) if isinstance(node, ast.Assign) else None
         if not isinstance(node, ast.Assign) or found is None or found[0] != "match_buffer":
             return False

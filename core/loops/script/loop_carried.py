@@ -36,9 +36,9 @@ from pegbox.loops.visit import common_path, loop_ranges, realizes
 
 
 def fresh(func: Function) -> Function | Refusal:
-    """Show that each iteration writes what it reads in intermediates; a refusal is about the buffer that it names.
+    """Show that each iteration writes the elements of intermediates that it reads; a refusal names the buffer.
 
-    Loops whose iterations wait for each other are cut where they do, so that the function changes.
+    Loops whose iterations wait for each other are cut where they wait, so the function changes.
     """
     carried = _carried(func, but=thread_conflicts(func))
     cut = cut_at_barriers(func) if carried is None else func
@@ -50,7 +50,7 @@ def fresh(func: Function) -> Function | Refusal:
 
 
 def _stale(buffer: Buffer, loop: For) -> Refusal:
-    """Describe a buffer with old values for the iterations of a loop."""
+    """Describe a buffer whose old values iterations of a loop read."""
     why = "the memory of T.alloc_buffer is made anew where its uses are"
     remedy = f"let it live longer: {buffer.name} = T.decl_buffer(...) before that loop"
     if loop.kind.is_bound:
@@ -85,7 +85,7 @@ def _carried(func: Function, *, but: Container[Buffer] = ()) -> tuple[Buffer, Fo
 
 
 def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bool:
-    """Check if each element that is read is written in the same iteration, before or in a loop that both are in."""
+    """Check if each element that is read is written in the same iteration, before the read or in a loop around both."""
     still = {s.var for s in common if isinstance(s, For)}
 
     def together(a: Access, b: Access) -> bool:
@@ -107,7 +107,7 @@ def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bo
 
 
 def _runs(store: Access, read: Access, still: set[Var], ranges: Ranges) -> bool:
-    """Decide if a store runs where a read does, for each element of its span."""
+    """Decide if a store runs whenever a read does, for each element of its span."""
     known = [part for test in read.tests for part in conjuncts(test.condition)]
     return all(
         _narrows(part, store, still, ranges) or any(same(part, each) for each in known)
@@ -117,12 +117,12 @@ def _runs(store: Access, read: Access, still: set[Var], ranges: Ranges) -> bool:
 
 
 def _narrows(part: Expr, store: Access, still: set[Var], ranges: Ranges) -> bool:
-    """Decide if a test leaves out only elements that a span leaves out, too, or none, as `tx == 0` may."""
+    """Decide if a test excludes only elements that a span also excludes, or none, as `tx == 0` may."""
     names, running = free_vars(part), store.loops - still
     if isinstance(part, Compare) and part.op == "lt" and isinstance(part.b, Const):
         for (lo, _), extent in zip(store.region.box, store.buffer.shape, strict=True):
             over = linear(part.a).minus(linear(lo))
-            if over.is_const and part.b.integer - over.const >= extent:  # it leaves out elements beyond the buffer
+            if over.is_const and part.b.integer - over.const >= extent:  # it excludes only elements beyond the buffer
                 return True
     if any(isinstance(each, Load) for each in walk(part)) or not names <= running:
         return False
@@ -133,7 +133,7 @@ def _narrows(part: Expr, store: Access, still: set[Var], ranges: Ranges) -> bool
 
 
 def _holds_first(part: Expr, names: Iterable[Var], ranges: Ranges) -> bool:
-    """Decide if a test holds in the first iteration of its loops, before which nothing is read."""
+    """Decide if a test holds in the first iteration of its loops, before any read."""
     first = {var: index(ranges[var][0]) for var in names if var in ranges}
     found = simplify(substitute(part, first), ranges)
     return isinstance(found, Const) and bool(found.value)
@@ -160,7 +160,7 @@ def _holds(
 
 
 def early_init(func: Function) -> Refusal | None:
-    """Find a block whose init, which is done before all reduce loops, reads a buffer that is written in them."""
+    """Find a block whose init, which runs before all reduce loops, reads a buffer that is written in them."""
     tops = func.body.stmts if isinstance(func.body, Seq) else (func.body,)
     for top in tops:
         changed = written_below(top)

@@ -15,10 +15,10 @@ _WORDS = {kind.word: kind for kind in ForKind}
 
 
 class Domains(Blocks):
-    """A reader of the part behind `in` of a loop."""
+    """A reader of the part after `in` of a loop."""
 
     def domains(self, node: ast.expr) -> tuple[list[tuple[int, int]], ForKind, tuple[tuple[str, Any], ...]]:
-        """Read (first value, number of values) of each loop, their kind and their annotations."""
+        """Read the (first value, number of values) of each loop, and the loops' kind and annotations."""
         remedy = f"loops run over range(n), T.grid(...), {', '.join(f'T.{word}' for word in _WORDS)}"
         function = self.value(node.func) if isinstance(node, ast.Call) else None
         if not isinstance(node, ast.Call) or not (function is range or isinstance(function, Word)):
@@ -34,7 +34,7 @@ class Domains(Blocks):
         return self.of_kind(node, function.name)
 
     def of_grid(self, node: ast.expr) -> list[tuple[int, int]]:
-        """Read one extent, or those of a starred shape."""
+        """Read one extent, or the extents of a starred shape."""
         if not isinstance(node, ast.Starred):
             return [self.interval(node, [node])]
         shape = self.value(node.value)

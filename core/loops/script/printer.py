@@ -17,11 +17,11 @@ from pegbox.loops.script.style import SCRIPT, Names, identifier, literal
 from pegbox.loops.visit import realizes
 
 FRESH = "tir.buffers_are_fresh"  # every iteration writes the elements of intermediates that it reads
-APART = "tir.iterations_are_apart"  # no two iterations that run at once touch an element that one of them writes
+APART = "tir.iterations_are_apart"  # no two concurrent iterations touch an element that one of them writes
 
 
 def script_of_module(mod: IRModule) -> str:
-    """Print the module as a class, functions in their order."""
+    """Print the module as a class, with the functions in their order."""
     lines = ["# from pegbox.tir.script import ir as I, tir as T", "", "@I.ir_module", "class Module:"]
     for number, func in enumerate(mod.functions.values()):
         lines += [""] if number else []
@@ -35,7 +35,7 @@ def script_of_function(func: Function) -> str:
 
 
 def written_params(params: Sequence[Buffer], body: Stmt) -> tuple[Buffer, ...]:
-    """Return the parameters that a program writes: its outputs, unless it says otherwise."""
+    """Return the parameters that a program writes, which are its outputs by default."""
     found = written_below(body)
     return tuple(buffer for buffer in params if buffer in found)
 
@@ -52,7 +52,7 @@ def _function(func: Function) -> Iterator[str]:
     yield f"def {label}({params}) -> None:"
     if func.outputs != written_params(func.params, func.body):
         attrs["tir.outputs"] = tuple(names[buffer] for buffer in func.outputs)
-    if fresh(func) is not func:  # the program is right nevertheless: readers of the text need not try
+    if fresh(func) is not func:  # true of every program; readers of this text need not prove it
         attrs[FRESH] = True
     if race(func) is not None:
         attrs[APART] = True
@@ -61,13 +61,13 @@ def _function(func: Function) -> Iterator[str]:
     lines = [f"{names.declare(b)} = T.alloc_buffer({_buffer(b, names)})" for b in func.allocs]
     lines += _Script(names).stmt(func.body)
     if any(realize.block.name == "root" for realize in realizes(func.body)):
-        # A block "root" around everything means nothing; with a second one inside, the first is that.
+        # Readers ignore a block "root" around everything; a second one around it keeps the program's own.
         lines = ['with T.block("root"):', *indented(lines)]
     yield from indented(lines)
 
 
 def _buffer(buffer: Buffer, names: Names) -> str:
-    """Write shape, dtype, and unusual attributes."""
+    """Write the shape, the dtype, and unusual attributes."""
     parts = [literal(buffer.shape), literal(buffer.dtype)]
     parts += [f"scope={literal(buffer.scope)}"] if buffer.scope != "global" else []
     parts += [f"name={literal(buffer.name)}"] if names[buffer] != buffer.name else []
@@ -75,7 +75,7 @@ def _buffer(buffer: Buffer, names: Names) -> str:
 
 
 class _Script(StatementPrinter):
-    """A printer in which suites are scopes of names; `extents` are those of the loops around."""
+    """A printer in which suites are scopes of names; `extents` holds those of the loops around."""
 
     nothing = ("pass",)
 
@@ -92,14 +92,14 @@ class _Script(StatementPrinter):
         text = self.expr(stmt.condition)
         if stmt.guard:
             return f"T.guard({text})"
-        # A plain True or False would be Python's, which decides while reading.
+        # A plain True or False would be Python's, which a reader evaluates at once.
         return f"T.bool({text})" if isinstance(stmt.condition, Const) else text
 
     def evaluation(self, expr: Expr) -> str:
         return f"T.evaluate({self.expr(expr)})"
 
     def alloc(self, stmt: Alloc, last: bool) -> list[str]:
-        """Print a buffer that lives until the end of its suite, or of a suite of its own."""
+        """Print a buffer that lives until the end of its suite, or of a new suite."""
         if last:
             name = self.names.declare(stmt.buffer)
             return [f"{name} = T.decl_buffer({_buffer(stmt.buffer, self.names)})", *self.stmt(stmt.body)]
@@ -108,7 +108,7 @@ class _Script(StatementPrinter):
             return [f"with T.decl_buffer({_buffer(stmt.buffer, self.names)}) as {name}:", *self.suite(stmt.body)]
 
     def loop(self, stmt: For) -> list[str]:
-        """Print a loop, or several plain ones directly inside each other."""
+        """Print a loop, or several directly nested plain ones."""
         with self.names.scope():
             nest, body = [stmt], stmt.body
             while _is_plain(stmt) and isinstance(body, For) and _is_plain(body):
@@ -139,9 +139,9 @@ class _Script(StatementPrinter):
         return lines + self.stmt(block.body)
 
     def axes(self, stmt: BlockRealize) -> Iterator[str]:
-        """Print the block's variables; several in a row that are just loops share a line."""
+        """Print the block's variables; consecutive ones that are just loops share a line."""
         pairs = list(zip(stmt.block.iters, stmt.values, strict=True))
-        # Values use names from around the block: they are shown before its own variables come into scope.
+        # Values use names from around the block, so they are printed before its own variables come into scope.
         texts = [self.expr(value) for value in stmt.values]
         plain = [isinstance(v, Var) and self.extents.get(v) == it.extent for it, v in pairs]
         start = 0
@@ -176,7 +176,7 @@ def _domain(loop: For) -> str:
 
 
 def _block_notes(block: Block) -> dict[str, Any]:
-    """Return the annotations, without a combiner that can be recognized."""
+    """Return the annotations, without a combiner that readers recognize."""
     notes: list[Annotation] = list(block.annotations)
     named = dict(notes).get("combiner")
     if named is not None:

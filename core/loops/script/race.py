@@ -50,7 +50,7 @@ def _loops(stmt: Stmt, outside: tuple[Var, ...]) -> Iterator[tuple[For, tuple[Va
 
 
 class _RacingLoop:
-    """A loop whose iterations run at once; those `outside` of it stand still."""
+    """A loop with concurrent iterations; loops `outside` it are fixed."""
 
     def __init__(self, loop: For, outside: Set[Var], ranges: Ranges) -> None:
         self.loop, self.outside, self.ranges = loop, outside, ranges
@@ -61,7 +61,7 @@ class _RacingLoop:
         for access in accesses(self.loop.body):
             uses.setdefault(access.buffer, []).append(access)
         for buffer, found in uses.items():
-            # Intermediates of iterations that wait for each other are judged where these waits are (`dependence`).
+            # Intermediates of iterations that wait for each other are checked with these waits (see `loop_carried`).
             exempt = buffer in own or (self.loop.kind.waits and buffer not in params)
             moves = any(self.loop.var in free_vars(lo) for access in found for lo, _ in access.region.box)
             if exempt or not any(a.stores for a in found) or self._is_apart(found):
@@ -71,7 +71,7 @@ class _RacingLoop:
         return None
 
     def _is_apart(self, found: Sequence[Access]) -> bool:
-        """Decide if the iterations have their own elements, or tests leave only one iteration."""
+        """Decide if the iterations access their own elements, or tests leave only one iteration."""
         var = self.loop.var
         alone = {self._single_iteration(access) for access in found}
         return (
@@ -81,7 +81,7 @@ class _RacingLoop:
         )
 
     def _has_own_boxes(self, found: Sequence[Access]) -> bool:
-        """Check that the boxes that an iteration touches do not overlap those of the others."""
+        """Check that the boxes that an iteration touches do not overlap those of other iterations."""
         ranges = dict(self.ranges)
         places: list[Expr] = []
         for dim in range(len(found[0].region.box)):
@@ -93,7 +93,7 @@ class _RacingLoop:
         return self.loop.var in determined(places, self.outside, ranges)
 
     def _spans(self, found: Sequence[Access], dim: int) -> Iterator[SymbolicInterval | None]:
-        """Yield the touched part of a dimension, of a single iteration in the terms of the others."""
+        """Yield the touched parts of a dimension, those of a single iteration in terms of the other iterations."""
         var = self.loop.var
         forms = [linear(access.region.box[dim][0]) for access in found]
         step = next((form.coefficient(var) for form in forms if form.coefficient(var)), 0)
@@ -110,7 +110,7 @@ class _RacingLoop:
         return low if low >= high else None  # the tests may hold nowhere
 
     def _may_meet(self, buffer: Buffer, found: Sequence[Access]) -> bool:
-        """Decide if all iterations may use the same elements, because they update them, or compute the same values."""
+        """Decide if all iterations may use the same elements, because they update them or compute the same values."""
         stmts = [a.path[-1] for a in found if a.stores]
         if self.loop.kind is ForKind.VECTORIZED:
             return (

@@ -1,4 +1,4 @@
-"""Scopes of a script: loops, block variables, buffers, and names from around the function."""
+"""The scopes of a script: loops, block variables, buffers, and names from around the function."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MISSING: Any = object()
 
 @dataclass
 class SuiteNames:
-    """The names of one suite. `domains` of its loops or block variables by name: (first value, number of values)."""
+    """The names of one suite; `domains` maps loops or block variables to (first value, number of values)."""
 
     names: dict[str, Any] = field(default_factory=dict)
     domains: dict[str, tuple[int, int]] = field(default_factory=dict)
     variables: dict[Var, int] = field(default_factory=dict)
     is_block: bool = False
-    heading: bool = False  # of a block: names mean the loops around now
+    heading: bool = False  # True while the head of a block is read: names mean the loops around it
 
 
 class ScriptScope:
@@ -59,7 +59,7 @@ class ScriptScope:
         self.frames[-1].names[name] = value
 
     def bind_variable(self, name: str, var: Var, value: Expr, first: int, extent: int) -> None:
-        """Bind a loop or block variable; its name means `value`, which is `var` shifted to its first value."""
+        """Bind the name of a loop or block variable to `value`, which is `var` shifted to its first value."""
         frame = self.frames[-1]
         frame.names[name] = value
         frame.domains[name] = (first, extent)
@@ -69,7 +69,7 @@ class ScriptScope:
         return {var: (0, extent - 1) for frame in self.frames for var, extent in frame.variables.items()}
 
     def hidden(self, value: Expr) -> Var | None:
-        """Find a loop in a value that a block's body cannot use: one outside the outermost block."""
+        """Find a loop in a value that a block's body cannot use, because it is outside the outermost block."""
         place = next((n for n, frame in enumerate(self.frames) if frame.is_block), None)
         if place is None or self.frames[place].heading:
             return None

@@ -1,4 +1,4 @@
-"""Source text of scripts with positions, and errors that point into it."""
+"""The source text of scripts, with positions, and errors that point into it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ScriptSource:
         return self.error(row, start, max(stop - start, 1), problem, remedy)
 
     def error(self, row: int, column: int, width: int, problem: str, remedy: str = "") -> ScriptError:
-        """Make an error at a place of the parsed text; columns count from zero here, and from one in the message."""
+        """Make an error at a place of the parsed text; columns start from zero here, and from one in the message."""
         line, number = self._line(row).rstrip("\n"), row - self.shift - 1 + self.first
         blank = "".join(c if c == "\t" else " " for c in line[:column])
         shown = [f"{self.file}:{number}:{column + 1}: {problem}", f"    {line}", f"    {blank}{'^' * width}"]
@@ -41,11 +41,11 @@ class ScriptSource:
         """Parse the text as Python.
 
         Raises:
-            ScriptError: it is not Python.
+            ScriptError: the text is not Python.
         """
         text = "".join(self.lines)
         try:
-            # Indented text is put below an `if`, so that columns stay what they are.
+            # Indented text is put below an `if`, so that columns do not change.
             return ast.parse("if True:\n" * self.shift + text, self.file)
         except SyntaxError as error:
             row, column = error.lineno or 1, max((error.offset or 1) - 1, 0)
@@ -59,7 +59,7 @@ class ScriptSource:
         return self.lines[at] if 0 <= at < len(self.lines) else ""
 
     def _column(self, row: int, offset: int) -> int:
-        """Convert Python's column, which counts bytes, to characters."""
+        """Convert Python's column, which counts bytes, to a column of characters."""
         return len(self._line(row).encode()[:offset].decode(errors="ignore"))
 
 

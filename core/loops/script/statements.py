@@ -27,12 +27,12 @@ from pegbox.loops.script.words import Word
 _AUGMENTED = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
 
-# Words right of a name that give no value.
+# The words to the right of `=` that do not give a value.
 _MAKERS = ("alloc_buffer", "decl_buffer", "match_buffer", "allocate", "Buffer")
 
 
 class Statements(Domains, Buffers):
-    """A reader of suites; `allocs` are the buffers that the function has of its own."""
+    """A reader of suites; `allocs` holds the function's own buffers."""
 
     def __init__(self, source: ScriptSource, outer: Mapping[str, Any]) -> None:
         super().__init__(source, ScriptScope(outer))
@@ -44,7 +44,7 @@ class Statements(Domains, Buffers):
         self.loops: dict[str, ast.AST] = {}
 
     def suite(self, stmts: Sequence[ast.stmt]) -> list[Stmt]:
-        """Read the statements in order; a buffer declared among them lives until the end."""
+        """Read the statements in order; a buffer declared among them lives until the end of the suite."""
         found: list[Stmt] = []
         for number, node in enumerate(stmts):
             call = self.word_call(node.value) if isinstance(node, ast.Assign) else None
@@ -60,7 +60,7 @@ class Statements(Domains, Buffers):
         return found
 
     def snapshot(self, node: ast.stmt) -> Store | None:
-        """Read a block's name for a present value of memory: a buffer of one element keeps the value."""
+        """Read a name for a value loaded from memory, inside a block: a buffer of one element keeps the value."""
         match node:
             case ast.Assign([ast.Name(name) as target], value) | ast.AnnAssign(ast.Name(name) as target, _, value):
                 pass
@@ -78,7 +78,7 @@ class Statements(Domains, Buffers):
         return Store(buffer, (build.index(0),), held)
 
     def makes(self, node: ast.expr) -> bool:
-        """Check if a call makes a variable or a buffer, and no value."""
+        """Check if a call makes a variable or a buffer instead of a value."""
         call = self.word_call(node)
         return call is not None and (call[0].startswith("axis.") or call[0] in _MAKERS)
 
@@ -115,7 +115,7 @@ class Statements(Domains, Buffers):
                 self.fail(node, f"{what}: this Python statement is not part of the script")
 
     def word_call(self, node: ast.expr | None) -> tuple[str, ast.Call] | None:
-        """Return the word and the call, if the expression calls one of T's names."""
+        """Return the word and the call, if the expression calls a name of T."""
         if not isinstance(node, ast.Call):
             return None
         function = self.value(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else None
@@ -169,7 +169,7 @@ class Statements(Domains, Buffers):
         return [If(condition, then), If(build.logical_not(condition), self.scoped(node.orelse))]
 
     def guard(self, node: ast.If, call: ast.Call) -> Stmt:
-        """Read a test that lowering has made; only its printed programs use it."""
+        """Read a test made by lowering, which only printed lowered programs contain."""
         if self.drafts or node.orelse:
             self.fail(call, "T.guard marks tests of lowered programs", "write a plain if, or T.where(...)")
         (condition,) = arguments(self, call, "condition")
@@ -196,7 +196,7 @@ class Statements(Domains, Buffers):
         return []
 
     def let(self, target: ast.expr, value: Any, node: ast.expr) -> None:
-        """Bind a name to an expression, which replaces the name where it is used."""
+        """Bind a name to an expression, which replaces every use of the name."""
         if isinstance(target, ast.Tuple | ast.List):
             if not isinstance(value, tuple | list) or len(value) != len(target.elts):
                 self.fail(target, f"{ast.unparse(node)} does not give {len(target.elts)} values")
@@ -230,7 +230,7 @@ class Statements(Domains, Buffers):
         try:
             return self.plain_store(target, node)
         except ScriptError as error:
-            # Vectors have arithmetic; of comparisons, functions and the like each lane has its own.
+            # Arithmetic works on vectors; comparisons, functions and the like are read lane by lane.
             if not self.has_vectors(node):
                 raise
             try:
@@ -278,7 +278,7 @@ class Statements(Domains, Buffers):
         return Store(buffer, indices, value)
 
     def augmented(self, node: ast.AugAssign) -> Stmt:
-        """`C[vi] += x`."""
+        """Read `C[vi] += x`."""
         if type(node.op) not in _AUGMENTED or not isinstance(node.target, ast.Subscript):
             self.fail(node, "only elements of buffers are changed, with +=, -=, *= or /=", "write the assignment out")
         buffer, indices, extents = self.place(node.target)
@@ -288,7 +288,7 @@ class Statements(Domains, Buffers):
         return Store(buffer, indices, self.stored(node.value, value, buffer))
 
     def stored(self, node: ast.AST, value: Any, buffer: Buffer) -> Expr:
-        """Convert a value to the buffer's type, if it is a plain number, or an index in a buffer of integers."""
+        """Convert a value to the buffer's type if it is a plain number, or an index for a buffer of integers."""
         if not isinstance(value, Expr):
             constant: Expr = self.guarded(node, build.const, value, buffer.dtype)
             return constant

@@ -1,4 +1,4 @@
-"""The spelling of names and values in printed scripts: literals of annotations, casts, calls."""
+"""The spelling of names and values in printed scripts: literals in annotations, casts and calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def literal(value: Any) -> str:
 
 
 def _number(expr: Const) -> str:
-    """Write a plain number where reading gives the same type back: whole numbers are indices."""
+    """Write a plain number if reading it gives the same type back: whole numbers are indices."""
     if expr.dtype in (dtypes.INDEX, "bool"):
         return repr(expr.value)
     value = float(expr.value)
@@ -59,25 +59,25 @@ SCRIPT = Style(
     no_index="()",
 )
 
-# Names that a program may not use for its own: the script's words, and the builtins that it prints.
+# Names that a program may not use: the script's words, and the builtins that it prints.
 _RESERVED = frozenset({"T", "I", "range", "float"})
 
 
 def identifier(name: str) -> str:
-    """Return the name as a script takes it."""
+    """Return the name in the form that a script accepts."""
     plain = python_name(name)
     return f"{plain}_" if plain in _RESERVED else plain
 
 
 class Names:
-    """The names in scope; what comes into scope while a `scope()` is open leaves with it."""
+    """The names in scope; a name that is declared while a `scope()` is open leaves with it."""
 
     def __init__(self) -> None:
         self._names: dict[Var | Buffer, str] = {}
         self._visible: list[str] = []
 
     def __getitem__(self, what: Var | Buffer) -> str:
-        # Something that the program does not declare keeps its name: the text is for people then.
+        # Objects that the program does not declare keep their names: such a text is only meant for people.
         return self._names.get(what) or identifier(what.name)
 
     def declare(self, what: Var | Buffer) -> str:

@@ -1,6 +1,6 @@
 """Views: buffers that scripts declare over the memory of others, `T.Buffer((16384,), data=A.data)`.
 
-The IR has one buffer for each memory. So a view is read away: its indices become those of the buffer below.
+The IR has one buffer for each memory, so the reader replaces views: their indices become indices of the buffer below.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Box = tuple[tuple[Expr, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The memory of a buffer: `A.data`, or what `T.allocate` gives."""
+    """The memory of a buffer: `A.data`, or the result of `T.allocate`."""
 
     buffer: Buffer
 
@@ -37,7 +37,7 @@ class View:
         return self.buffer.dtype
 
     def below(self, box: Box, ranges: Ranges) -> Box | None:
-        """Find the place in the buffer of a box of neighbours in the view; None where they are not a box there."""
+        """Find the box of the buffer for a box of neighbours in the view; None if they do not form a box there."""
         counts = [count for _, count in box]
         if any(count != 1 for count in counts[:-1]):
             return None
@@ -58,7 +58,7 @@ def _digits(place: Expr, shape: Sequence[int], ranges: Ranges) -> list[Expr]:
 
 
 def _run(indices: Sequence[Expr], count: int, shape: Sequence[int], ranges: Ranges) -> Box | None:
-    """Return a box of so many neighbours from an element on: a part of a row, or whole rows."""
+    """Return a box of `count` neighbours from an element on: a part of a row, or whole rows."""
     extents = [1] * len(shape)
     for number in reversed(range(len(shape))):
         first, extent = indices[number], shape[number]

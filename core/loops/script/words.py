@@ -1,6 +1,6 @@
-"""The names of the dialect, such as `T.grid` and `T.axis.spatial`: what they are in Python, and for the reader.
+"""The names of the dialect, such as `T.grid` and `T.axis.spatial`, as Python objects and for the reader.
 
-Bodies of scripts are read, not run. So each name is an object that knows only its name; a call outside a script is an
+Bodies of scripts are read, not run, so each name is an object that knows only its name; a call outside a script is an
 error. `T.Buffer(...)` and `T.handle` are used in annotations, which Python does evaluate.
 """
 
@@ -24,7 +24,7 @@ _AXES = ("spatial", "reduce", "remap", "S", "R")
 _TYPES = ("Buffer", "handle")
 
 
-# What TVM's lowered programs have, and why it is not read.
+# Names in TVM's lowered programs that are not read, with remedies.
 _UNREAD = {
     "allocate_const": "give the constants to the function as a parameter",
     "attr": "leave out the attribute, or give a loop annotations={...}",
@@ -60,7 +60,7 @@ class Word:
 
 
 class TypeWord(Word):
-    """A name of annotations: Python may call it and take items of it, which says nothing yet."""
+    """A name in annotations, which Python may call and subscript without effect."""
 
     def __call__(self, *_args: Any, **_options: Any) -> Any:
         return self
@@ -70,14 +70,14 @@ class TypeWord(Word):
 
 
 class NumberWord(Word):
-    """A type of numbers: Python may call it in annotations, `T.Buffer((T.int64(8),))`, and gets the number."""
+    """A type of numbers, which Python may call in annotations, `T.Buffer((T.int64(8),))`, to get the number."""
 
     def __call__(self, value: Any = 0) -> Any:
         return value
 
 
 class Words:
-    """A namespace of words. Asking for another name says which one may be meant."""
+    """A namespace of words, whose error for an unknown name suggests a similar one."""
 
     def __init__(self, label: str, words: dict[str, Any]) -> None:
         self._label = label

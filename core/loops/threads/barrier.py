@@ -1,4 +1,4 @@
-"""Barriers: loops over threads are cut where the threads wait for each other.
+"""Barriers: loops over threads are cut at the places where the threads wait for each other.
 
     for tx in thread range(4):                   for tx in thread range(4):
         S[tx] = A[tx]                                S[tx] = A[tx]
@@ -6,8 +6,8 @@
                                                      B[tx] = S[3 - tx]
 
 On a GPU a barrier is between a write to shared memory and the reads of other threads. Here each step that writes a
-buffer of several threads gets loops over the threads for itself, so that the result can be read loop by loop (see
-`pegbox.loops.kind`). A program is refused where this cannot be shown to keep threads apart: a step may write only
+buffer of several threads gets its own loops over the threads, so that the result can be read loop by loop (see
+`pegbox.loops.kind`). A program is refused if it cannot be shown that the threads do not conflict: a step may write only
 elements that no other thread touches in the same step. (The cuts are those of MCUDA; see
 `pegbox.loops.threads.cooperation`.)
 """
@@ -39,7 +39,7 @@ class _Uncut(Exception):
 def cut_at_barriers(func: Function) -> Function | Refusal:
     """Give each step between two barriers a loop over the threads, if threads share memory.
 
-    A refusal gives the reason why the result is not provably that of the threads.
+    A refusal gives the reason that the result is not provably that of the threads.
     """
     tried: set[Var] = set()
     conflicts = thread_conflicts(func)
@@ -67,7 +67,7 @@ def cut_at_barriers(func: Function) -> Function | Refusal:
 
 
 def waiting_remedy(buffer: Buffer, loop: For) -> str:
-    """Give the remedy where a bound loop's iterations read what others have written to a buffer."""
+    """Return the remedy for a bound loop whose iterations read elements of a buffer that others wrote."""
     second = "let a second loop over the blocks read what others have written"
     if not loop.kind.waits:
         return second
@@ -77,7 +77,7 @@ def waiting_remedy(buffer: Buffer, loop: For) -> str:
 
 
 class _Barriers(ThreadNest):
-    """The nest below `top`, in which threads use some buffers together."""
+    """A nest below `top` in which threads use some buffers together."""
 
     def __init__(self, func: Function, top: For) -> None:
         super().__init__(func, top)
@@ -88,7 +88,7 @@ class _Barriers(ThreadNest):
         return super()._is_apart(piece) or bool(piece.writes() & self.conflicts)
 
     def _depends(self, piece: Piece, other: Piece) -> bool:
-        # Between barriers, a shared buffer is the same for all its threads.
+        # All threads see the same shared buffer between barriers.
         same = {b for b in self.conflicts if all(loop.kind.shares(b.scope) for loop in piece.threads)}
         return bool((piece.reads() | piece.writes()) & (other.writes() - same))
 
@@ -127,7 +127,7 @@ class _Barriers(ThreadNest):
         return found
 
     def _copied(self, buffer: Buffer, private: bool) -> tuple[For, ...]:
-        """Find the loops whose threads would get in each other's way, with one buffer for all."""
+        """Find the loops whose threads would conflict if all of them had one buffer."""
         users = self.nest.users(buffer)
         loops = dict.fromkeys(x for use in users for x in use.threads if x.extent > 1)
         own = self.nest.private_loops(buffer, loops)
@@ -138,11 +138,11 @@ class _Barriers(ThreadNest):
         pure = all(isinstance(use.stmt, BlockRealize) and is_pure(use.stmt) for use in users if use.stores(buffer))
         loose = [x for x in loose if not (pure and all(x.var not in p.each for p in writers))]
         if not private and pure and len(users) == 1:
-            return ()  # the last thread wins, as it did
+            return ()  # the last thread wins, as before
         return tuple(loose)
 
     def _check_step(self, buffer: Buffer, use: Use, piece: Piece) -> None:
-        """Check that, between two barriers, each thread writes elements of its own, or a single thread writes."""
+        """Check that, between two barriers, each thread writes its own elements, or only one thread writes."""
         assert isinstance(use.stmt, BlockRealize)
         name = use.stmt.block.name
         loops = [x for x in use.threads if x.extent > 1 and x.kind.shares(buffer.scope)]
@@ -189,7 +189,7 @@ class Use:
         return any(var in free_vars(e) for e in bound)
 
     def single_iteration(self, loop: For) -> int | None:
-        """Find the single iteration of a loop in which the tests hold."""
+        """Find the only iteration of a loop in which the tests hold; None if there may be several."""
         low, high = tested_ranges(self.tests, {loop.var: (0, loop.extent - 1)})[loop.var]
         return low if low >= high else None  # the tests may hold nowhere
 
@@ -199,7 +199,7 @@ class Use:
 
 
 def thread_conflicts(func: Function) -> dict[Buffer, For]:
-    """Find the buffers that threads may use together below one loop of theirs, with such a loop."""
+    """Find the buffers that threads may use together, each with a loop over such threads."""
     found: dict[Buffer, For] = {}
     for nest in nests(func) if _of_threads(func) else ():
         found = nest.conflicts(func) | found
@@ -207,7 +207,7 @@ def thread_conflicts(func: Function) -> dict[Buffer, For]:
 
 
 def _of_threads(func: Function) -> list[Buffer]:
-    """Return the buffers that only the threads of one block see together."""
+    """Return the buffers that are shared by the threads of one block."""
     made = (*func.allocs, *(stmt.buffer for stmt in walk(func.body) if isinstance(stmt, Alloc)))
     return [buffer for buffer in dict.fromkeys(made) if not (buffer.scope == "local" or is_global(buffer.scope))]
 
@@ -223,7 +223,7 @@ def nests(func: Function) -> Iterator[ConflictNest]:
 
 
 class ConflictNest:
-    """The nest below `top`; the loops `outside` are in the same iteration for all its threads."""
+    """A nest below `top`; its threads are all in the same iteration of the loops `outside`."""
 
     def __init__(self, top: For, outside: Sequence[Var], ranges: Ranges) -> None:
         self.top = top
@@ -247,12 +247,12 @@ class ConflictNest:
         return [use for use in self.uses if use.of(buffer)]
 
     def conflicts(self, func: Function) -> dict[Buffer, For]:
-        """Find the buffers of the function that the threads use together, with such a loop."""
+        """Find the buffers of the function that the threads use together, each with a loop over such threads."""
         found = {buffer: self.conflict(buffer) for buffer in _of_threads(func)}
         return {buffer: loop for buffer, loop in found.items() if loop is not None}
 
     def conflict(self, buffer: Buffer) -> For | None:
-        """Find a loop whose threads use the buffer together."""
+        """Find a loop over threads that use the buffer together."""
         users = self.users(buffer)
         if all(t.stores for t in self._near(buffer)):
             return None
@@ -269,12 +269,12 @@ class ConflictNest:
         return None
 
     def private_loops(self, buffer: Buffer, threads: Iterable[For]) -> set[Var]:
-        """Find the loops whose iterations have elements of their own, apart from elements that are only read."""
+        """Find the loops whose iterations have their own elements, ignoring elements that are only read."""
         near = [t.region for t in self._near(buffer)]
         return private_loops(near, [x.var for x in threads], self.outside, self.ranges)
 
     def _near(self, buffer: Buffer) -> list[Access]:
-        """List the writes, and the reads of elements that may be written; empty where nothing is written."""
+        """List the writes, and the reads of elements that may be written; empty if nothing is written."""
         users = self.users(buffer)
         stores = [self._boxes(t.region, use) for use in users for t in use.of(buffer) if t.stores]
         return [
@@ -285,7 +285,7 @@ class ConflictNest:
         ]
 
     def _boxes(self, region: Region, use: Use) -> list[SymbolicInterval | None]:
-        """Compute the box of a region while everything in the nest runs."""
+        """Compute the box of a region over all iterations in the nest."""
         relax = relaxation(set(self.ranges) - self.outside, self.ranges, *use.tests)
         return [interval(lo, relax, count) for lo, count in region.box]
 

@@ -1,8 +1,8 @@
 """Cooperation of threads: shared work of a block of threads runs once, between barriers.
 
-Read loop by loop, a program with thread loops is right (see `pegbox.loops.kind`), but each thread does for itself the
-work that its block shares. Here such work leaves the loops of those threads, which are cut apart at it (fission): each
-piece between two barriers gets thread loops of its own, inside the serial loops.
+Run loop by loop, a program with thread loops is right (see `pegbox.loops.kind`), but each thread repeats the work that
+its block shares. Here such work is moved out of the loops of those threads, which are cut at it (fission): each piece
+between two barriers gets its own thread loops, inside the serial loops.
 
     for tx in thread range(4):                   for k in range(8):
         for k in range(8):                           for ax in thread range(4):
@@ -10,9 +10,9 @@ piece between two barriers gets thread loops of its own, inside the serial loops
                 S[ax] = A[k, ax]                     for tx in thread range(4):
             C[tx] = C[tx] + S[tx]                        C[tx] = C[tx] + S[tx]
 
-A buffer that a thread keeps from one piece to the next gets a copy for each thread, a dimension more, unless the
-threads use different elements anyway. Where threads do not cooperate, or the pieces cannot be shown to be apart, the
-loops stay as they are. (From the kernels of a GPU to a CPU: Stratton et al., MCUDA, LCPC 2008.)
+A buffer that a thread keeps from one piece to the next gets a copy for each thread, in a further dimension, unless the
+threads use different elements anyway. If threads do not cooperate, or the pieces cannot be shown to be independent, the
+loops do not change. (From the kernels of a GPU to a CPU: Stratton et al., MCUDA, LCPC 2008.)
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from pegbox.loops.visit import (
 
 
 def share_work(func: Function) -> Function:
-    """Let threads share the work of their block; the iterations of the remaining loops may run one by one."""
+    """Let threads share the work of their block; afterwards, iterations of thread loops may run one by one."""
     tried: set[Var] = set()
     while (top := next(tops(func.body, tried), None)) is not None:
         tried.add(top.var)
@@ -70,7 +70,8 @@ def tops(stmt: Stmt, tried: set[Var]) -> Iterator[For]:
 class Piece:
     """An uncut statement: `threads` are the loops around it that may be cut.
 
-    `each` has the variables of the loops whose threads each run it; the threads of the others share it.
+    `each` holds the variables of the loops whose threads all run the statement; the threads of the other loops share
+    it.
     """
 
     stmt: Stmt
@@ -92,7 +93,7 @@ class Piece:
 
 @dataclass
 class ThreadNest:
-    """The nest below `top`, an outermost loop over threads."""
+    """A nest below `top`, an outermost loop over threads."""
 
     func: Function
     top: For
@@ -132,15 +133,15 @@ class ThreadNest:
             self.pieces.append(_piece(stmt, threads))
 
     def _is_apart(self, piece: Piece) -> bool:
-        """Decide if the threads wait for each other before and after it."""
+        """Decide if the threads wait for each other before and after the piece."""
         return piece.is_shared
 
     def _depends(self, piece: Piece, other: Piece) -> bool:
-        """Check if the piece uses results of the other one, which may differ from thread to thread."""
+        """Check if the piece uses results of the other piece, which may differ from thread to thread."""
         return bool((piece.reads() | piece.writes()) & other.writes())
 
     def _settle(self) -> None:
-        """Check that a shared piece does not depend on a value that one thread has made."""
+        """Let every thread run a piece that depends on values of single threads."""
         changed = True
         while changed:
             changed = False
@@ -169,7 +170,7 @@ class ThreadNest:
         return [seq(*part) for part in parts]
 
     def _divide(self, stmt: Stmt, threads: Sequence[For]) -> Callable[[], Stmt]:
-        """Divide the statement into segments (between barriers); returns the function that makes it for all threads."""
+        """Divide the statement into segments (between barriers); return a function that makes it for all threads."""
         piece = self.of_stmt.get(id(stmt))
         if piece is None and self._has_apart(stmt):
             if isinstance(stmt, For):
@@ -189,7 +190,7 @@ class ThreadNest:
         return lambda: self._for_all(around, stmt)
 
     def _for_all(self, threads: Sequence[For], stmt: Stmt) -> Stmt:
-        """Put thread loops around a statement, with variables of their own."""
+        """Put thread loops around a statement, with fresh variables."""
         fresh = [(loop, loop.var.copy()) for loop in threads]
         stmt = map_blocks(stmt, self._own) if self.copies else stmt
         stmt = substitute_vars(stmt, {loop.var: var for loop, var in fresh})
@@ -214,7 +215,7 @@ class ThreadNest:
     # The buffers that a thread keeps for itself.
 
     def _written(self) -> Iterator[tuple[Buffer, list[BlockRealize], bool]]:
-        """Yield the buffers that the nest writes, their blocks in it, and whether only these use the buffer."""
+        """Yield each buffer that the nest writes, the blocks in it that use the buffer, and True if no others do."""
         blocks = list(blocks_below(self.func.body))
         for buffer in dict.fromkeys(b for piece in self.pieces for b in piece.writes()):
             users = [r for r in blocks if any(x.buffer is buffer for x in (*r.block.reads, *r.block.writes))]
@@ -222,7 +223,7 @@ class ThreadNest:
             yield buffer, inside, buffer not in self.func.params and len(inside) == len(users)
 
     def _copies(self) -> dict[Buffer, tuple[For, ...]] | None:
-        """Find the buffers that need a copy for each thread, and those loops; None if cutting is not sound."""
+        """Find the buffers that need a copy for each thread, with the thread loops; None if cutting is not sound."""
         ranges = loop_ranges(self.func.body)
         found: dict[Buffer, tuple[For, ...]] = {}
         for buffer, inside, private in self._written():
@@ -246,7 +247,7 @@ class ThreadNest:
         return each and all(map(is_plain, inside))
 
     def _in_one_segment(self, users: Sequence[BlockRealize]) -> bool:
-        """Check if a thread makes and uses all of a buffer between two barriers, the start of a reduction included."""
+        """Check if a thread computes (and initializes) and uses all of a buffer between two barriers."""
         segments = {self.of_block[id(r)].segment for r in users}
         begun = {var for r in users if r.block.init is not None for var in bound_vars(r, IterKind.REDUCE)}
         return len(segments) == 1 and begun <= self.inner[segments.pop()]
@@ -257,20 +258,21 @@ class ThreadNest:
             return False
         box = [place for region in realize.block.writes if region.buffer is buffer for place in region.box]
         indices = [(linear(substitute(low, realize.bindings)), count) for low, count in box]
-        # Other boxes begin at other places; that they are apart is known where they follow each other.
+        # Boxes of different iterations begin at different places, but are known to be disjoint only if they are
+        # consecutive.
         apart = [i.to_expr() for i, count in indices if count == 1 or not any(c % count for c in i.terms.values())]
         caps = caps_of(realize.predicate, set(ranges), ranges)
         return loop.var not in determined(apart, self.outside, ranges, caps)
 
     def _may_stay(self, inside: Sequence[BlockRealize], writers: Sequence[BlockRealize], loose: Sequence[For]) -> bool:
-        """Decide if the threads may use one shared buffer in pieces as they did one after the other."""
+        """Decide if the threads may use one shared buffer piece by piece instead of thread by thread."""
         if not loose and not any(self.of_block[id(r)].is_shared for r in writers):
-            # A thread must not read the results of another one, now that they run in another order.
+            # The threads run in another order now, so none may read the results of another.
             return len(writers) == len(inside)
         if all(map(is_pure, writers)):
             return True
         below = {node.var for node in walk(self.top) if isinstance(node, For)}
-        # A reduction that is run again begins again.
+        # A reduction that runs again must also be initialized again.
         begins = all(r.block.init is not None and bound_vars(r, IterKind.REDUCE) <= below for r in writers)
         return not loose and begins
 
@@ -293,7 +295,7 @@ def _several(buffer: Buffer, loops: Sequence[For]) -> Buffer:
 
 
 def is_plain(realize: BlockRealize) -> bool:
-    """Check if the block's accesses are all ordinary loads and stores of its own."""
+    """Check if the block accesses buffers by its own ordinary loads and stores only."""
     nodes = [node for child in children(realize) for node in walk(child)]
     special = any(isinstance(node, Evaluate | BlockRealize) for node in nodes)
     return not special and all(type(load) is Load for node in nodes for e in expressions(node) for load in loads(e))

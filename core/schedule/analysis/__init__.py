@@ -13,7 +13,7 @@ from pegbox.loops.reductions.combiner import ORDERED
 from pegbox.loops.visit import expressions, walk
 from pegbox.schedule.tree import Tree
 
-# Reductions that machines know how to do across the lanes of a vector.
+# Reductions that processors can do across the lanes of a vector.
 LANE_COMBINERS = frozenset({"sum", "prod", "max", "min"})
 
 
@@ -90,7 +90,7 @@ def is_inside(tree: Tree, buffer: Buffer, scope: Stmt) -> bool:
 
 
 def has_machine_code(block: Block) -> bool:
-    """Check if the block holds calls or vectors of its own, which no vectorized loop around it may widen."""
+    """Check if the block contains calls or vectors, which a vectorized loop around it cannot widen."""
     return any(
         isinstance(stmt, Evaluate) or dtypes.lanes(expr.dtype) > 0
         for stmt in walk(block.body)
@@ -99,5 +99,5 @@ def has_machine_code(block: Block) -> bool:
 
 
 def is_composed(block: Block) -> bool:
-    """Check if the body holds more than stores of single elements: loops, blocks, machine code."""
+    """Check if the body contains more than stores of single elements: loops, blocks or machine code."""
     return has_machine_code(block) or any(isinstance(s, For | BlockRealize) for s in walk(block.body))

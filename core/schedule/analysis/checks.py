@@ -1,4 +1,4 @@
-"""Checks that several primitives make of blocks and loops."""
+"""Checks of blocks and loops that several primitives share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pegbox.schedule.tree import Tree
 def check_only_writer(
     tree: Tree, realize: BlockRealize, buffers: Iterable[Buffer], remedy: str, *marked: Var | str
 ) -> None:
-    """Raises ScheduleError: another block writes one of the buffers too."""
+    """Check that no other block writes one of the buffers."""
     for buffer in buffers:
         others = [w.block.name for w in tree.writers(buffer) if w is not realize]
         if others:
@@ -22,14 +22,14 @@ def check_only_writer(
 
 
 def check_inside(tree: Tree, realize: BlockRealize, loop: For, remedy: str = "give a loop around it") -> None:
-    """Raises ScheduleError: the block is not inside the loop."""
+    """Check that the block is inside the loop."""
     if not tree.is_under(realize, loop):
         name = realize.block.name
         raise ScheduleError(f"{name} is not inside {loop.var.name}", remedy, loop.var, name)
 
 
 def check_serial(loop: For, remedy: str, *, notes: bool = False) -> None:
-    """Raises ScheduleError: the loop is not serial, or, unless `notes` are allowed, has annotations."""
+    """Check that the loop is serial and, unless `notes` are allowed, has no annotations."""
     is_serial, has_notes = loop.kind is ForKind.SERIAL, bool(loop.annotations) and not notes
     if not is_serial or has_notes:
         why = "has annotations" if has_notes else f"is {loop.kind.in_words}"
@@ -37,7 +37,7 @@ def check_serial(loop: For, remedy: str, *, notes: bool = False) -> None:
 
 
 def check_no_lanes(tree: Tree, loop: For | None, remedy: str, *marked: Var | str) -> None:
-    """Raises ScheduleError: the loop, or one around it, is vectorized."""
+    """Check that neither the loop nor one around it is vectorized."""
     for above in () if loop is None else (*tree.ancestors(loop), loop):
         if above.kind is ForKind.VECTORIZED:
-            raise ScheduleError(f"{above.var.name} is vectorized, its iterations are lanes", remedy, above.var, *marked)
+            raise ScheduleError(f"{above.var.name} is vectorized: its iterations are lanes", remedy, above.var, *marked)

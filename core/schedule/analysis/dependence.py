@@ -1,8 +1,8 @@
 """Loop-carried dependences: may iterations run in any order, and is each value final when it is written?
 
-Those of blocks that come from a computation may. Blocks that people wrote need not be so: `A[vi] = A[vi - 1]` scans,
-`H[X[vi]] = vi` writes an element twice, a block may touch more than its regions say. The primitives reason from
-regions and from the kinds of variables, which is right for blocks without dependences only; others keep their loops.
+In blocks that come from a computation they may. Blocks written by hand may differ: `A[vi] = A[vi - 1]` scans, `H[X[vi]]
+= vi` writes an element twice, a block may touch more than its regions say. The primitives reason from regions and from
+the kinds of variables, which is right only for blocks without such dependences; other blocks keep their loops.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or"})
 
 
 def carried_dependence(block: Block, around: Ranges | None = None, *, own_reads: bool = True) -> str | None:
-    """Return the reason that the iterations of a block keep their order; None if they may run in any order.
+    """Return the reason that the iterations of a block must keep their order; None if they may run in any order.
 
     Args:
         around: the variables of the blocks around it, which are fixed.
-        own_reads: check its reads of its own output too; reads of earlier rows are checked elsewhere.
+        own_reads: also check the block's reads of its own output; reads of earlier rows are checked elsewhere.
     """
     ranges = {**(around or {}), **iter_ranges(block.iters)}
     return (
@@ -46,7 +46,7 @@ def _outside_regions(block: Block) -> str | None:
 
 
 def _overlapping_writes(block: Block, ranges: Ranges) -> str | None:
-    """Check that each iteration of the spatial variables has elements of its own in all buffers that are written."""
+    """Check that each iteration of the spatial variables writes its own elements of each buffer."""
     spatial = {it.var for it in block.iters if not it.is_reduce and it.extent > 1}
     reduce = {it.var for it in block.iters if it.is_reduce}
     for region in block.writes:
@@ -76,7 +76,7 @@ def _with_digit(lo: Expr, count: int, domain: dict[Var, Interval]) -> Expr:
 
 
 def _own_reads(block: Block, ranges: Ranges) -> str | None:
-    """Check that a block reads of its own output only the element that its reduction updates."""
+    """Check that the only element of its own output that a block reads is the one that its reduction updates."""
     own = set(written_buffers(block))
     if any(r.buffer in own and not contained(r, block.writes, ranges) for r in block.reads):
         return "it reads other elements of what it writes"
@@ -90,7 +90,7 @@ def _own_reads(block: Block, ranges: Ranges) -> str | None:
 
 
 def _order_of_updates(block: Block) -> str | None:
-    """Check that an element may be updated in any order. Tuples of outputs are trusted to be reductions."""
+    """Check that an element may be updated in any order. Several outputs are assumed to be a legal reduction."""
     stores = [s for s in walk_nest(block.body) if isinstance(s, Store)]
     if len(stores) != 1:
         return None
@@ -104,7 +104,7 @@ def _order_of_updates(block: Block) -> str | None:
 
 
 def _combines(expr: Expr, buffer: Buffer, op: str | None) -> bool:
-    """Check if one commutative operation combines the loaded value on the whole way up."""
+    """Check if every operation from the loaded value up to the root is the same commutative one."""
     if isinstance(expr, Load):
         return expr.buffer is buffer and op is not None
     if isinstance(expr, Binary | Logic) and expr.op in _COMMUTATIVE and op in (None, expr.op):

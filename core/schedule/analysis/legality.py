@@ -1,7 +1,7 @@
-"""Legality: which blocks of a program written by hand may be reordered, and which may be moved.
+"""Legality: the blocks of a program written by hand that may be reordered, and those that may be moved.
 
-The question is asked once, of the program that a schedule starts from: primitives keep what is legal. It is not asked
-of programs that come from a computation, whose blocks may all be reordered and moved.
+It is computed once, for the program that a schedule starts from: primitives preserve it. Programs that come from a
+computation are not analyzed, as all of their blocks may be reordered and moved.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pegbox.schedule.tree import Tree
 
 @dataclass(frozen=True)
 class Legality:
-    """The reasons that blocks keep their order (`sequential`) or their place (`immovable`), by block name."""
+    """The reasons that blocks must keep their order (`sequential`) or their place (`immovable`), by block name."""
 
     sequential: Mapping[str, str]
     immovable: Mapping[str, str]
@@ -38,7 +38,7 @@ class Legality:
         return replace(self, immovable={**self.immovable, **more})
 
     def check(self, tree: Tree, name: str, *, moves: bool) -> None:
-        """Raises ScheduleError: the block may not be reordered, or not be moved."""
+        """Check that the block may be reordered and, with `moves`, moved."""
         if name in self.sequential:
             raise ScheduleError(
                 f"the iterations of block {name} have to keep their order: {self.sequential[name]}",
@@ -57,7 +57,7 @@ UNRESTRICTED = Legality({}, {})
 
 
 def legality(tree: Tree) -> Legality:
-    """Look at all blocks, and at all pairs of blocks that use a buffer."""
+    """Analyze all blocks, and all pairs of blocks that use a buffer."""
     sequential: dict[str, str] = {}
     immovable: dict[str, str] = {}
     rows = free_of_rows(tree)
@@ -79,7 +79,7 @@ def legality(tree: Tree) -> Legality:
 
 
 def _restrict(tree: Tree, buffer: Buffer, sequential: dict[str, str], immovable: dict[str, str]) -> None:
-    """Add the blocks that the uses of a buffer keep in their order, or at their place."""
+    """Add the blocks that must keep their order or place because of the uses of a buffer."""
     rank = {name: n for n, name in enumerate(tree.blocks)}
     writers, readers = tree.writers(buffer), tree.readers(buffer)
     carried = [c for c in tree.carried if c.buffer is buffer]
@@ -121,7 +121,7 @@ def _restrict_writers(
 
 
 def _covers_writes(tree: Tree, buffer: Buffer, maker: BlockRealize, other: BlockRealize) -> bool:
-    """Decide if the maker writes all elements that the other writes, in each iteration of the common loops."""
+    """Decide if the maker writes all elements that the other block writes, in each iteration of the common loops."""
     regions = tuple(w for w in other.block.writes if w.buffer is buffer)
     user = replace(other, block=replace(other.block, reads=regions))
     changed = Tree(tree.replace(other, user))
@@ -162,7 +162,7 @@ def _domain_gap(tree: Tree, realize: BlockRealize) -> str | None:
 
 
 def _reduction_again(tree: Tree, realize: BlockRealize, unused: set[Var]) -> str | None:
-    """Find a loop that makes a reduction add everything up again without starting again."""
+    """Find a loop that repeats a reduction without initializing it again."""
     order = [x.var for x in tree.ancestors(realize)]
     reduce = variables(reduce_values(realize))
     first = next((n for n, var in enumerate(order) if var in reduce), len(order))
@@ -179,7 +179,7 @@ def _reduction_again(tree: Tree, realize: BlockRealize, unused: set[Var]) -> str
 
 
 def _more_than_borders(tree: Tree, realize: BlockRealize, relax: Relaxation) -> str | None:
-    """Find conditions that do more than to keep variables in their domains."""
+    """Find conditions that do more than keep variables in their domains."""
     borders = [
         (simplified_linear(v, tree.ranges), it.extent)
         for it, v in zip(realize.block.iters, realize.values, strict=True)

@@ -33,7 +33,7 @@ def check_kinds(tree: Tree, loops: Iterable[Var] | None) -> None:
     """Check loops that are parallel, vectorized or bound; None for all of them.
 
     Raises:
-        ScheduleError: they are nested in ways that machines cannot run, or their iterations get in each other's way.
+        ScheduleError: loops are nested in ways that machines cannot run, or their iterations conflict.
     """
     checked = (x for x in tree.loops.values() if not x.kind.in_order) if loops is None else map(tree.loops.get, loops)
     for loop in checked:
@@ -60,7 +60,7 @@ def _check_nesting(tree: Tree, loop: For) -> None:
         inner, outer = (loop, other) if other in above else (other, loop)
         raise ScheduleError(
             f"{inner.var.name} would be {inner.kind} inside {outer.var.name}, which is {outer.kind}",
-            "have one parallel loop, or thread axes, with vectorized loops inside, not around them or each other",
+            "use one parallel loop, or thread axes, with vectorized loops inside, not around them or each other",
             loop.var,
             other.var,
         )
@@ -107,9 +107,9 @@ def _check_writes(tree: Tree, loop: For) -> None:
 
 
 def _common_writes(tree: Tree, loop: For) -> tuple[BlockRealize, BlockRealize, Buffer] | None:
-    """Two blocks that may write the same element in different iterations of a loop; None where there are none.
+    """Find two blocks that may write the same element in different iterations of a loop; None if there are none.
 
-    What only the loop's own iterations see does not count, nor what one block does by itself.
+    Buffers that are private to an iteration do not count, nor do conflicts of a block with itself.
     """
     for first, second in combinations(blocks_below(loop.body), 2):
         for buffer in written_buffers(first.block):
@@ -123,7 +123,7 @@ def _common_writes(tree: Tree, loop: For) -> tuple[BlockRealize, BlockRealize, B
 
 
 def _apart(tree: Tree, loop: For, first: BlockRealize, second: BlockRealize, buffer: Buffer) -> bool:
-    """Do two blocks write different elements of a buffer in different iterations of a loop?"""
+    """Check if two blocks always write different elements of a buffer in different iterations of a loop."""
     outside = {x.var for x in tree.ancestors(loop)}
 
     def pairs(fixed: set[Var]) -> list[list[tuple[SymbolicInterval | None, SymbolicInterval | None]]]:
@@ -146,7 +146,7 @@ def _disjoint(one: SymbolicInterval | None, other: SymbolicInterval | None) -> b
 def _tells(
     tree: Tree, loop: For, dims: list[tuple[SymbolicInterval | None, SymbolicInterval | None]], outside: Set[Var]
 ) -> bool:
-    """Do the elements that both write together determine the iteration of the loop?"""
+    """Check if the elements that both blocks write in an iteration of the loop determine that iteration."""
     ranges = dict(tree.ranges)
     places: list[Expr] = []
     for one, other in dims:
@@ -159,11 +159,11 @@ def _tells(
 
 
 def _selects(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var]) -> bool:
-    """Check if each iteration of the loop writes elements of its own."""
+    """Check if each iteration of the loop writes its own elements."""
     values = spatial_values(realize)
     if loop.var in determined(values, outside, tree.ranges):
         return True
-    # Tails may overlap, if nothing but them is written there.
+    # Only the predicate may keep iterations from overlapping, as in a tail.
     caps = caps_of(realize.predicate, set(tree.loops), tree.ranges)
     return bool(caps) and loop.var in determined(values, outside, tree.ranges, caps)
 
@@ -211,10 +211,10 @@ def _check_reduction(loop: For, realize: BlockRealize) -> None:
 
 
 def _check_axis(tree: Tree, loop: For) -> None:
-    """Check a loop that is bound to blocks or threads among the others.
+    """Check a loop that is bound to blocks or threads, together with the others.
 
-    An axis has one extent in a kernel: below an outermost loop over blocks or threads. It occurs twice on a path only
-    for work that its threads share.
+    An axis has one extent in a kernel, which is the nest below an outermost loop over blocks or threads. It occurs
+    twice on a path only for work that its threads share.
     """
     above = tree.ancestors(loop)
     kernel = next(x for x in (*above, loop) if x.kind.has_one_extent)
@@ -241,7 +241,7 @@ def _check_axis(tree: Tree, loop: For) -> None:
 
 
 def _not_common(tree: Tree, outer: For, inner: For) -> str:
-    """Give the reason why the threads do not share the work of the inner loop and its results; "" if they do."""
+    """Return the reason that the threads do not share the work of the inner loop and its results; "" if they do."""
     if not inner.kind.cooperates:
         return "blocks share no work"
     for realize in blocks_below(inner.body):
@@ -255,7 +255,7 @@ def _not_common(tree: Tree, outer: For, inner: For) -> str:
 
 
 def _recomputes(loop: For, realize: BlockRealize) -> bool:
-    """Check if each iteration of the loop computes the same again, from the beginning."""
+    """Check if each iteration of the loop repeats the same computation from the beginning."""
     if any(mentions(value, loop.var) for value in realize.values):
         return False
     if not realize.block.is_reduction:

@@ -1,4 +1,4 @@
-"""Recurrences in a program that is scheduled: what reads earlier rows must go on finding them."""
+"""Recurrences in a scheduled program: blocks that read earlier rows must still find them after each step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pegbox.schedule.tree import Tree
 
 
 def read_rows(tree: Tree, carried: CarriedRead) -> Rows | None:
-    """Return the rows of a carried read; None where it cannot be shown that all that is read was made before."""
+    """Return the rows of a carried read; None if it cannot be shown that everything read was computed before."""
     rows = rows_of(carried)
     if rows is None:
         return None
@@ -34,7 +34,7 @@ def check_rows(before: Tree, after: Tree) -> None:
     """Check that reads of earlier rows find them after a step that has moved a block or its loops.
 
     Raises:
-        ScheduleError: one may come before its row is written.
+        ScheduleError: a read may come before its row is written.
     """
     known = {_place(before, carried) for carried in before.carried}
     together = {_names(carried) for carried in before.carried if carried.shared}
@@ -48,7 +48,7 @@ def check_rows(before: Tree, after: Tree) -> None:
             raise ScheduleError(
                 f"{reader} reads rows of {carried.buffer.name} that {writer} makes in earlier iterations; it cannot be "
                 "shown that they would be there by then",
-                "let the loops over the rows run in order, around all loops over what a row reads of others",
+                "let the loops over the rows run in order, around the loops over the elements of a row",
                 *(mark for mark in dict.fromkeys((writer, reader)) if mark in before.blocks),
             )
 
@@ -57,7 +57,7 @@ def check_all_rows(tree: Tree) -> None:
     """Check that all reads of earlier rows are in the loops over these rows.
 
     Raises:
-        ScheduleError: one comes before the whole nest that makes the rows.
+        ScheduleError: a read comes before the whole nest that computes the rows.
     """
     for carried in tree.carried:
         if not carried.shared:
@@ -74,14 +74,14 @@ def check_ordered(tree: Tree) -> None:
     """Check that reductions whose steps keep their order run them in order.
 
     Raises:
-        ScheduleError: one might not.
+        ScheduleError: a reduction may run its steps in another order.
     """
     for name, realize in tree.blocks.items():
         if is_ordered(realize.block) and not reduces_in_order(realize, tree.ancestors(realize)):
             raise ScheduleError(
                 f"the reduction of {name} is ordered; it cannot be shown that its steps would run in their order",
-                "keep the parts of a reduce axis in their order, and several of them in that of the computation; do "
-                "not fuse them",
+                "keep the parts of a reduce axis, and several such axes, in the order of the computation; do not fuse "
+                "them",
                 name,
             )
 
@@ -91,13 +91,13 @@ def _names(carried: CarriedRead) -> tuple[str, str]:
 
 
 def _place(tree: Tree, carried: CarriedRead) -> tuple[object, ...]:
-    """Return the identity of two bound blocks, and the loops around them."""
+    """Return a key for two bound blocks and the loops around them."""
     ends = (carried.writer, carried.reader)
     return carried.buffer, *((id(end), *(loop.var for loop in tree.ancestors(end))) for end in ends)
 
 
 def check_carrying(tree: Tree, loop: For) -> None:
-    """Raises ScheduleError: the iterations of a loop that are to run at once may make rows from rows of each other."""
+    """Check that no concurrent iteration of a loop computes rows from the rows of another one."""
     for carried in tree.carried:
         if loop not in carried.shared or is_update(carried):
             continue
@@ -121,13 +121,13 @@ def free_of_rows(tree: Tree) -> set[str]:
 
 
 def is_next_row(around: Sequence[For], row: Linear, count: int, conditions: Iterable[Expr]) -> bool:
-    """Decide if each iteration of the loops needs one row, the one after that of the iteration before.
+    """Decide if each iteration of the loops needs one row, the successor of the previous iteration's row.
 
     Args:
         around: the loops, outermost first.
         row: the first row of an iteration, and how many it needs.
-        conditions: the conditions under which an iteration needs a row at all; where they hold, they held for all rows
-            before.
+        conditions: the conditions under which an iteration needs a row; if one holds, it must have held for all earlier
+            rows.
     """
     counting = [loop for loop in around if loop.var in row.terms]
     rows = {loop.var for loop in counting}
@@ -144,18 +144,18 @@ def _held_before(condition: Expr, rows: Set[Var]) -> bool:
 
 
 def finds_own_rows(tree: Tree, name: str) -> bool:
-    """Decide if a block finds the earlier rows of its own output that it reads."""
+    """Decide if all earlier rows that a block reads of its own output have been computed."""
     own = [c for c in tree.carried if c.reader is c.writer and c.writer.block.name == name]
     return all(read_rows(tree, carried) is not None for carried in own)
 
 
 def cells_without_place(tree: Tree, realize: BlockRealize) -> set[str]:
-    """Return the blocks before a block that read its rows, and go into its loops once these have their place."""
+    """Return the blocks that read rows of a block, come before it, and still have to be moved into its loops."""
     return {c.reader.block.name for c in tree.carried if c.writer is realize and not c.shared}
 
 
 def carried_variables(block: Block) -> set[Var]:
-    """Return the variables of a block that say which other elements of its output an element is made from."""
+    """Return the variables of a block in whose direction an element depends on other elements of the output."""
     found: set[Var] = set()
     for write in block.writes:
         for region in block.reads:
@@ -167,7 +167,7 @@ def carried_variables(block: Block) -> set[Var]:
 
 
 def later_writers(tree: Tree, realize: BlockRealize, buffers: Iterable[Buffer]) -> set[str]:
-    """Return the blocks that write what a block reads only after it: it reads what they made in earlier iterations."""
+    """Return the blocks that write buffers of a block only after it: it reads values of earlier iterations."""
     names = list(tree.blocks)
     rank = names.index(realize.block.name)
     return {w.block.name for b in buffers for w in tree.writers(b) if names.index(w.block.name) >= rank}

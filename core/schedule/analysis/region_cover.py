@@ -1,4 +1,4 @@
-"""Region cover: does the part of a buffer that a block writes cover the part that another block reads?"""
+"""Region cover: tests if the part of a buffer that a block writes covers the part that another block reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pegbox.schedule.tree import Tree
 
 
 def written_box(tree: Tree, producer: BlockRealize, buffer: Buffer, fixed: Set[Var]) -> Box | None:
-    """Compute the box of `buffer` that `producer` writes in one iteration of the `fixed` loops; else None."""
+    """Compute the box of `buffer` that `producer` writes in one iteration of the `fixed` loops, or None."""
     running = {x.var for x in tree.ancestors(producer)} - fixed
     found = _written_box(producer, buffer, running, tree.ranges)
     digits = _digit_loops(producer, running, tree.ranges) if found is None else None
@@ -35,8 +35,8 @@ def _digit_loops(
 ) -> tuple[BlockRealize, Set[Var], Ranges] | None:
     """Return the same iterations with a loop for each digit `f // 6`, `f % 6` of a running loop; None without digits.
 
-    The digits of a loop take all combinations of their values, so that bounds that a predicate puts on one of them
-    can be distinguished from those of the others.
+    The digits of a loop take all combinations of their values, so bounds that a predicate puts on one digit can be
+    distinguished from bounds of the others.
     """
     nests = {var: split(var, ranges[var][1] + 1, (*realize.values, realize.predicate)) for var in running}
     nests = {var: digits for var, digits in nests.items() if digits}
@@ -66,7 +66,7 @@ def _written_box(producer: BlockRealize, buffer: Buffer, running: Set[Var], rang
 def covers_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
     """Decide if the producer writes all elements that the user reads, in one iteration of the loops around both.
 
-    False also when that cannot be shown.
+    The result is also False if that cannot be shown.
     """
     around = {x.var for x in tree.ancestors(user)}
     shared = {x.var for x in tree.ancestors(producer) if x.var in around}
@@ -82,7 +82,7 @@ def makes_all(
 ) -> bool:
     """Decide if the producer writes all elements that the user reads, in one iteration of the `fixed` loops.
 
-    False also when that cannot be shown.
+    The result is also False if that cannot be shown.
     """
     written = written_box(tree, producer, buffer, fixed)
     return written is not None and reads_inside(tree, user, buffer, written, fixed)
@@ -91,7 +91,7 @@ def makes_all(
 def misses_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
     """Decide if the user may read elements that the producer writes in none of its iterations.
 
-    Where both share loops, it is known already for each iteration of those: see `covers_reads`.
+    For loops that both share, `covers_reads` has answered this already, for each iteration.
     """
     around = {x.var for x in tree.ancestors(user) if x.extent > 1}
     share = any(x.var in around for x in tree.ancestors(producer))
@@ -111,7 +111,7 @@ def reads_inside(
 
 
 def read_conditions(reader: BlockRealize, ranges: Ranges) -> Iterator[Expr]:
-    """Yield the conditions on loops under which a block reads: its predicate, and a test around all that it does."""
+    """Yield the conditions on loops under which a block reads: its predicate, and a test around its whole body."""
     yield from conjuncts(reader.predicate)
     block = reader.block
     starts = block.init is not None and any(True for stmt in walk(block.init) for _ in read(stmt))
@@ -120,7 +120,7 @@ def read_conditions(reader: BlockRealize, ranges: Ranges) -> Iterator[Expr]:
 
 
 def within(needed: SymbolicInterval | None, written: SymbolicInterval, extent: int) -> bool:
-    """Decide if the indices that are needed, as far as they lie in the buffer, are among those `written`."""
+    """Decide if all needed indices that lie in the buffer are among those `written`."""
     if written.covers(extent):
         return True
     if needed is None:

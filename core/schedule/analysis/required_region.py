@@ -1,4 +1,4 @@
-"""Required region: the ranges of block variables that consumers need at a place."""
+"""Required region: the ranges of block variables that consumers need at a given place."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ def span(needed: SymbolicInterval | None, extent: int, ranges: Ranges, *, most: 
     """Return the part of the domain `range(extent)` that an interval covers; the whole domain for None.
 
     Args:
-        most: never more than the interval; without it, one as long as the domain may become the whole of it.
+        most: never return more than the interval; otherwise, an interval as long as the domain may become the whole
+            domain.
     """
     if needed is None or (needed.width + 1 >= extent and not (most and not needed.lo.is_const)):
         return Span(constant(0), extent)
     if needed.lo.is_const:
         first, last = max(needed.lo.const, 0), min(needed.lo.const + needed.width, extent - 1)
-        # An index that is never valid (all of it is guarded): one iteration is the least that a loop can have.
+        # An index that is never valid (all of it is guarded): a loop has at least one iteration.
         return Span(constant(first), last - first + 1) if first <= last else Span(constant(0), 1)
     between = linear_bounds(needed.lo, ranges)
     low = between is None or between[0] < 0
@@ -62,7 +63,7 @@ def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], fixed: s
     read = {region.buffer for reader in readers for region in reader.block.reads}
     for region in block.writes:
         if region.buffer not in read:
-            continue  # any part of a buffer that no reader reads will do
+            continue  # no reader reads this buffer: any part of it suffices
         found = [box for r in readers for box in boxes(tree, r, r.block.reads, region.buffer, fixed)]
         hulls = list(map(hull, zip(*found, strict=True)))
         for dim, (lo, count) in enumerate(region.box):
@@ -70,19 +71,19 @@ def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], fixed: s
                 continue
             wanted = span(hulls[dim], domains[lo], tree.ranges)
             known = spans.get(lo)
-            # Several outputs, or one variable in two dimensions: what does not agree needs the whole domain.
+            # Several outputs, or one variable in two dimensions: if their ranges differ, the whole domain is needed.
             spans[lo] = wanted if known is None or known == wanted else span(None, domains[lo], tree.ranges)
         for var, digits in digits_of([lo for lo, _ in region.box]).items():
             if var in domains and all(count == 1 for _, count in region.box):
                 needed = {dim: hulls[dim] for dim, _ in digits}
                 agreed = digits_interval(digits, needed) if len(block.writes) == 1 and var not in spans else None
                 spans[var] = span(agreed, domains[var], tree.ranges)
-        if len(block.writes) > 1:  # what another output's indices say of a variable is not all that is needed
+        if len(block.writes) > 1:  # another output's indices need not cover everything that is needed
             spans |= {var: span(None, domains[var], tree.ranges) for var in _composite(region) if var in domains}
     return spans
 
 
 def _composite(region: Region) -> set[Var]:
-    """Return the variables that are not an index by themselves."""
+    """Return the variables that occur in an index with others."""
     inside = {var for lo, _ in region.box for var in free_vars(lo)}
     return inside - {lo for lo, count in region.box if isinstance(lo, Var) and count == 1}

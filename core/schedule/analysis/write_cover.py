@@ -1,4 +1,4 @@
-"""Write cover: parameters that a program does not write completely, so that a copy must start from them."""
+"""Write cover: the parameters that a program does not write completely, so a copy must start from their values."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Domain = dict[Var, int]
 
 
 def live_in(tree: Tree, buffer: Buffer, partial: Container[str]) -> str | None:
-    """Find elements of a parameter that keep or use their initial values; None where all of it is made anew.
+    """Find elements of a parameter that keep or use their initial values; None if all of it is computed anew.
 
-    Blocks that write a part of a buffer, each element of it, keep nothing of what they write.
+    Blocks that write every element of a part of a buffer keep no value of that part.
 
     Args:
-        partial: the blocks whose loops do not visit all of their domain.
+        partial: the blocks whose loops do not visit their whole domain.
     """
     writers = tree.writers(buffer)
     if buffer not in tree.func.params or not any(_writes_part(w, buffer) for w in writers):
@@ -45,7 +45,7 @@ def live_in(tree: Tree, buffer: Buffer, partial: Container[str]) -> str | None:
 
 
 def _writes_part(writer: BlockRealize, buffer: Buffer) -> bool:
-    """Check if the block updates existing values, stores under conditions, or states boxes that it need not fill."""
+    """Check if the block updates existing values, stores under conditions, or declares boxes that it might not fill."""
     block = writer.block
     boxes = any(n > 1 for w in block.writes if w.buffer is buffer for _, n in w.box)
     below = list(walk(block.body))
@@ -70,7 +70,7 @@ def _places(writer: BlockRealize, buffer: Buffer) -> Iterator[tuple[IndexMap, tu
 
 
 def fills(block: Block, region: Region) -> bool:
-    """Check if each run of a block stores every element of a box that it states, for any data."""
+    """Check if each run of a block stores every element of a box that it declares, for any data."""
     domain: Domain = {}
     places = []
     for stored in _stores(block.body, {}, domain):
@@ -88,7 +88,7 @@ def fills(block: Block, region: Region) -> bool:
 
 
 def places_of(region: Region, domain: Domain) -> tuple[IndexMap, tuple[int, ...]]:
-    """Return the elements of a region over the variables of a domain, as `covers` takes them: a map and its extents."""
+    """Return the elements of a region over the variables of a domain in the form of `covers`: a map and its extents."""
     inside = [(Var(f"e{dim}"), n) for dim, (_, n) in enumerate(region.box)]
     indices = [add(lo, var) if n > 1 else lo for (lo, _), (var, n) in zip(region.box, inside, strict=True)]
     used = set().union(*map(free_vars, indices))
@@ -97,7 +97,7 @@ def places_of(region: Region, domain: Domain) -> tuple[IndexMap, tuple[int, ...]
 
 
 def _stores(stmt: Stmt, values: Mapping[Var, Expr], domain: Domain) -> list[Region]:
-    """Return the stores that no condition guards, over the variables in `domain`, which gets those of loops inside."""
+    """Return the stores that no condition guards, over the variables in `domain`, to which inner loops are added."""
     match stmt:
         case For(var, extent, body):
             domain[var] = extent
@@ -118,7 +118,7 @@ def _stores(stmt: Stmt, values: Mapping[Var, Expr], domain: Domain) -> list[Regi
 
 
 def _in_both(one: If, others: Sequence[If], values: Mapping[Var, Expr], domain: Domain) -> list[Region]:
-    """List the regions that are stored whether the condition holds or not: `else` is a test of its own."""
+    """List the regions that are stored both if the condition holds and if it does not: `else` is a separate test."""
     otherwise = logical_not(one.condition)
     branches = [other.then for other in others if same(other.condition, otherwise)]
     missed = [region for branch in branches for region in _stores(branch, values, domain)]

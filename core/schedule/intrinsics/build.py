@@ -1,4 +1,4 @@
-"""Helpers to write the descriptions and statements of intrinsics."""
+"""Helpers for writing the descriptions and statements of intrinsics."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pegbox.loops.visit import map_blocks
 
 
 def described_update(name: str, *tensors: Tensor) -> Function:
-    """Return the program that computes the last tensor, a sum, without the start of the sum."""
+    """Return the program that computes the last tensor, a sum, without initializing it."""
     func = function_from_tensors(tensors, name)
     return func.with_body(map_blocks(func.body, lambda r: replace(r, block=replace(r.block, init=None))))
 
 
 def loop(name: str, extent: int, body: Callable[[Expr], Stmt], kind: ForKind = ForKind.SERIAL) -> Stmt:
-    """Return a loop around what `body` gives for its variable; none around a single iteration."""
+    """Return a loop around the statement that `body` makes for its variable; no loop for a single iteration."""
     if extent == 1:
         return body(index(0))
     var = Var(name)
@@ -29,5 +29,5 @@ def loop(name: str, extent: int, body: Callable[[Expr], Stmt], kind: ForKind = F
 
 
 def vector(buffer: Buffer, *indices: Expr | int, lanes: int) -> VectorLoad:
-    """Load neighbours as one value."""
+    """Load neighbouring elements as one vector."""
     return VectorLoad(buffer, tuple(index(i) if isinstance(i, int) else i for i in indices), lanes)

@@ -22,7 +22,7 @@ LANES = 16
 
 @dataclass(frozen=True)
 class _Dot:
-    """An instruction: `group` numbers of type `a` and `b` to one of type `c`."""
+    """An instruction that multiplies `group` numbers of types `a` and `b` and adds them to one of type `c`."""
 
     llvm: str
     group: int
@@ -35,7 +35,7 @@ _INSTRUCTIONS = {
     "vpdpbusd": _Dot("llvm.x86.avx512.vpdpbusd.512", 4, "uint8", "int8", "int32"),
     "dpbf16ps": _Dot("llvm.x86.avx512bf16.dpbf16ps.512", 2, "bfloat16", "bfloat16", "float32"),
 }
-# What TVM calls it.
+# TVM's name for it.
 _INSTRUCTIONS["dot_16x4_vnni"] = _INSTRUCTIONS["vpdpbusd"]
 
 
@@ -51,7 +51,7 @@ def dot_product(name: str) -> TensorIntrin | None:
 
 
 def _step(dot: _Dot, a: Buffer, b: Buffer, c: Buffer) -> Store:
-    # A group has 32 bits: as one number it goes to every lane.
+    # A group has 32 bits, so it is broadcast to every lane as one number.
     same = broadcast(reinterpret("int32", vector(a, 0, lanes=dot.group)), LANES)
     groups = reinterpret(f"{dot.a}x{LANES * dot.group}", same)
     total = call_llvm(

@@ -1,7 +1,7 @@
 """`TensorIntrin`: a description of a computation, and the statements that compute it.
 
-The description is a program of one nest; its parameters are the operands, as large as the tile. The statements speak of
-the same buffers. `tensorize` puts them in the place of a nest that computes the same (`match.py`).
+The description is a program of one nest; its parameters are the operands, as large as the tile. The statements use the
+same buffers. `tensorize` replaces a nest that computes the same (see `match.py`) by them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from pegbox.shown import value_text
 class TensorIntrin:
     """A `description` of a computation, and a `body` that computes it.
 
-    If the description starts a reduction itself, so does `body`. For a reduction whose loops go on outside the tile
-    there are `update`, which adds up, and `reset`, which starts (without one, `body` does the first step).
-    All of them speak of the description's parameters. `code` are C functions that they call.
+    If the description initializes a reduction, so does `body`. For a reduction whose loops extend outside the tile,
+    `update` adds to existing values and `reset` initializes them (without one, `body` does the first step). All of them
+    use the description's parameters. `code` is the source of C functions that they call.
     """
 
     name: str
@@ -48,11 +48,11 @@ class TensorIntrin:
         *,
         code: CSource | CLibrary | Iterable[ForeignCode] = (),
     ) -> TensorIntrin:
-        """Make an intrinsic known by name.
+        """Make an intrinsic and register it by name.
 
         Args:
-            desc: a program of one nest around one block that says what is computed.
-            impl: a program with the same parameters, in the same order, that computes it.
+            desc: a program of one nest around one block, which describes the computation.
+            impl: a program with the same parameters, in the same order, that does the same.
             code: the C functions that `impl` calls.
 
         Raises:
@@ -62,10 +62,10 @@ class TensorIntrin:
         return intrin.registered(override=override)
 
     def registered(self, *, override: bool = False) -> TensorIntrin:
-        """Check it, and make it known by its name.
+        """Check the intrinsic, and register it by its name.
 
         Raises:
-            ScheduleError: the name is taken, or description or statements are malformed.
+            ScheduleError: the name is taken, or the description or the statements are malformed.
         """
         if not isinstance(self.name, str) or not self.name:
             raise ScheduleError(
@@ -91,7 +91,7 @@ class TensorIntrin:
 
     @staticmethod
     def get(name: str) -> TensorIntrin:
-        """Return the intrinsic of that name; shipped ones are made when first asked for.
+        """Return the intrinsic of that name; shipped ones are made at the first request.
 
         Raises:
             ScheduleError: there is none.
@@ -112,12 +112,12 @@ class TensorIntrin:
 
 _REGISTRY: dict[str, TensorIntrin] = {}
 
-# Shipped families: each gives the intrinsic of a name, or None.
+# Shipped families: each function returns the intrinsic of a name, or None.
 MAKERS: list[Callable[[str], TensorIntrin | None]] = []
 
 
 def plain(func: Function) -> Stmt:
-    """Return the body of a program without blocks, with its intermediate buffers allocated around."""
+    """Return the body of a program without blocks, with its intermediate buffers allocated around it."""
     stmt = flatten_blocks(lower_inits(func)).body
     for buffer in reversed(func.allocs):
         stmt = Alloc(buffer, stmt)
@@ -146,10 +146,10 @@ def _params(func: Function) -> str:
 
 
 def described(intrin: TensorIntrin) -> tuple[list[For], BlockRealize]:
-    """Return the loops of the description and its block; a block without variables around them says nothing.
+    """Return the loops of the description and its block; a block without variables around the loops is ignored.
 
     Raises:
-        ScheduleError: it is not one nest around one block.
+        ScheduleError: the description is not one nest around one block.
     """
     loops, node = straight_nest(intrin.description.body)
     while isinstance(node, BlockRealize) and not node.block.iters and any(realizes(node.block.body)):
@@ -175,7 +175,7 @@ def _check(intrin: TensorIntrin) -> None:
 
 
 def _check_whole(intrin: TensorIntrin, loops: list[For], realize: BlockRealize) -> None:
-    """Raises ScheduleError: the operands are larger than what the description touches of them, or have holes there."""
+    """Check that the description accesses all elements of its operands."""
     relax = Relaxation({x.var for x in loops}, {x.var: (0, x.extent - 1) for x in loops})
     for buffer in intrin.description.params:
         stores = any(w.buffer is buffer for w in realize.block.writes)

@@ -1,8 +1,8 @@
 """Matching of a loop nest with the description of a tensor intrinsic, and its operands.
 
-Both are walked together. Loops correspond in their order, or in another one that fits. The part of an index that the
-loops inside decide must be the description's index; the rest is the place of the tile. The operands of + and * may
-change places.
+Both are walked together. Loops correspond in their order, or in another one that fits. The part of an index that
+depends on the loops inside must be the description's index; the rest is the place of the tile. The operands of + and *
+may be swapped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Operand:
 
 @dataclass
 class _Match:
-    """An attempt: the description's loops in terms of the nest's, and the operands that are known so far."""
+    """An attempt to match: the description's loops in terms of the nest's, and the operands that are known so far."""
 
     loops: Mapping[Var, Var]
     inside: set[Var]
@@ -70,7 +70,7 @@ class _Match:
                 raise _differ(mine, theirs)
 
     def expr(self, mine: Expr, theirs: Expr) -> None:
-        """Raises Mismatch: the two do not compute the same."""
+        """Check that the two expressions compute the same."""
         if mine.dtype != theirs.dtype:
             raise Mismatch(f"{mine} is {mine.dtype}, the description has {theirs}, {theirs.dtype}")
         if mine.dtype == INDEX and not isinstance(mine, Load):
@@ -100,7 +100,7 @@ class _Match:
             self.expr(a, b)
 
     def _operands(self, mine: tuple[Expr, Expr], theirs: tuple[Expr, Expr], commutes: bool) -> None:
-        """Match the operands in their order; if that fails and the operation commutes, in the other one."""
+        """Match the operands in their order; if that fails and the operation commutes, in the reverse order."""
         known = dict(self.operands)
         try:
             self._all(mine, theirs)
@@ -111,7 +111,7 @@ class _Match:
             try:
                 self._all(mine, theirs[::-1])
             except Mismatch:
-                # The written order explains the difference best.
+                # The error for the written order explains the difference best.
                 self.operands = known
                 self._all(mine, theirs)
 
@@ -126,13 +126,13 @@ class _Match:
         known = self.operands.setdefault(operand, found)
         if known != found:
             raise Mismatch(
-                f"{operand.name} of the description is {_tile(known)} in one place and {_tile(found)} in another one"
+                f"{operand.name} of the description is {_tile(known)} in one place and {_tile(found)} in another"
             )
 
     def _place(
         self, buffer: Buffer, indices: Sequence[Expr], operand: Buffer, wanted: Sequence[Expr]
     ) -> tuple[tuple[int, ...], tuple[Linear, ...]]:
-        """Find the operand's dimensions, from the last one on; in the others the tile has one element."""
+        """Find the operand's dimensions, starting from the last one; along the others, the tile has one element."""
         rest = list(range(len(operand.shape)))
         dims: list[int] = []
         offsets: list[Linear] = []
@@ -188,7 +188,7 @@ def match(loops: Sequence[For], realize: BlockRealize, intrin: TensorIntrin, ran
     """Return the operands of the intrinsic in a nest.
 
     Args:
-        loops: those of the nest, outermost first, down to the block `realize`.
+        loops: the loops of the nest, outermost first, down to the block `realize`.
 
     Raises:
         Mismatch: the nest computes something else.
@@ -204,14 +204,14 @@ def match(loops: Sequence[For], realize: BlockRealize, intrin: TensorIntrin, ran
 
 
 def match_init(init: Stmt, intrin: TensorIntrin, operands: Mapping[Buffer, Operand], ranges: Ranges) -> None:
-    """Raises Mismatch: the nest `init` starts the elements otherwise than the description does."""
+    """Check that the nest `init` initializes the elements as the description does."""
     theirs, block = described(intrin)
     assert block.block.init is not None
     goal = _bound(block, block.block.init)
     used = {var for node in walk(goal) for expr in expressions(node) for var in free_vars(expr)}
     loops, node = straight_nest(init)
     if not isinstance(node, BlockRealize):
-        raise Mismatch(f"the elements are started by more than one nest:\n{init}")
+        raise Mismatch(f"more than one nest initializes the elements:\n{init}")
     found = _any_order(loops, _bound(node, node.block.body), [x for x in theirs if x.var in used], goal, ranges)
     for operand, place in found.items():
         if operands.get(operand) != place:
@@ -221,7 +221,7 @@ def match_init(init: Stmt, intrin: TensorIntrin, operands: Mapping[Buffer, Opera
 def _any_order(
     loops: Sequence[For], mine: Stmt, theirs: Sequence[For], goal: Stmt, ranges: Ranges
 ) -> dict[Buffer, Operand]:
-    """Match the loops in an order that fits; if none does, the error is about the first order."""
+    """Match the loops in an order that fits; if none does, raise the error for the first order."""
     own, other = [x for x in loops if x.extent > 1], [x for x in theirs if x.extent > 1]
     if sorted(x.extent for x in own) != sorted(x.extent for x in other):
         raise Mismatch(f"the nest has {_listed(own)}, the description {_listed(other)}")

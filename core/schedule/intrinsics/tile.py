@@ -17,7 +17,7 @@ from pegbox.schedule.intrinsics.build import described_update, loop, vector
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 
 _NAME = re.compile(r"float32_tile_(\d+)x(\d+)x(\d+)")
-_WIDEST = 16  # lanes of the widest vectors; narrower processors take several for one
+_WIDEST = 16  # the lanes of the widest vectors; processors with narrower ones use several for each
 
 
 def float32_tile(name: str) -> TensorIntrin | None:

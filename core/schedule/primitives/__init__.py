@@ -1,6 +1,6 @@
-"""The primitives, one file a family; the class `Schedule` lists them.
+"""The primitives, one file for each family; the class `Schedule` lists them.
 
-A primitive is a function of a schedule's state. It checks first and raises ScheduleError (made by `errors.refuse`,
-which shows the loops) without having changed anything; then it makes the new program by path copying and hands it to
-`update`; `@primitive` records the call. A new one is a function here and a line in the body of `Schedule`.
+A primitive is a function of a schedule's state. First it checks its arguments, and raises ScheduleError, with the loops
+shown, before anything has changed. Then it makes the new program by path copying and passes it to `update`;
+`@primitive` records the call. To add a primitive, write a function here and a line in the body of `Schedule`.
 """

@@ -1,4 +1,4 @@
-"""Refusals of what TVM's `tir.Schedule` has and this one does not: each says why, and what to do instead."""
+"""Refusals of primitives that only TVM's `tir.Schedule` has: each message gives the reason and an alternative."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from pegbox.errors import ScheduleError
 from pegbox.schedule.errors import add_call
 
-# Name: (why it is not there, what to do instead).
+# Name: (the reason that it does not exist, the alternative).
 REFUSED = {
     "cache_inplace": (
         "a program that updates a parameter in place keeps its order",
@@ -38,7 +38,7 @@ REFUSED = {
 
 
 def refusal(name: str) -> Callable[..., NoReturn]:
-    """Return a method that says why there is no such primitive."""
+    """Return a method that always raises, with the reason that the primitive does not exist."""
     why, remedy = REFUSED[name]
 
     def refused(_sch: object, *args: Any, **options: Any) -> NoReturn:

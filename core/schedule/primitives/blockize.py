@@ -1,7 +1,7 @@
 """Rewrite of blockize: a loop nest becomes a block.
 
-Each variable of the block inside is `outer part + inner part`, where the inner part counts the elements of a tile and
-the outer one goes in steps of whole tiles (the division of iteration spaces in TensorIR, Feng et al., ASPLOS 2023).
+Each variable of the block inside is `outer part + inner part`: the inner part counts the elements of a tile, and the
+outer part moves in steps of whole tiles (the division of iteration spaces in TensorIR, Feng et al., ASPLOS 2023).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from pegbox.schedule.tree import Tree, nested
 
 @primitive(moves=False)
 def blockize(sch: ScheduleState, target: LoopRef, preserve_unit_iters: bool = True) -> BlockRef:
-    """Make one block of a loop and all that is inside it. Gives the new block, `NAME_o`.
+    """Make one block of a loop and everything inside it; return the new block, `NAME_o`.
 
-    The loops outside now move whole tiles. The old block keeps its name inside the new one;
-    primitives on it and on its loops go on working there. A reduction starts in a nest of its own, `NAME_init`.
+    The loops outside now move whole tiles. The old block keeps its name inside the new one; primitives still work
+    there, on the block and on its loops. A reduction is initialized in a separate nest, `NAME_init`.
 
     Before `blockize(i_1)`::
 
@@ -64,10 +64,10 @@ def blockize(sch: ScheduleState, target: LoopRef, preserve_unit_iters: bool = Tr
                                 C[vi, vj] = A[vi, vj] * 2.0
 
     Args:
-        preserve_unit_iters: as TVM takes it; blocks keep their variables of one iteration in any case.
+        preserve_unit_iters: accepted as in TVM; blocks always keep their variables of one iteration.
 
     Raises:
-        ScheduleError: several blocks are below the loop, the loops inside do not make whole tiles of the block's
+        ScheduleError: several blocks are below the loop, the loops inside do not cover whole tiles of the block's
             variables, a predicate depends on them, or one of them binds spatial and reduce variables at once.
     """
     loop = sch.find_loop(target)
@@ -90,20 +90,20 @@ def _nest_below(loop: For) -> tuple[list[For], BlockRealize]:
     """Return the loops from `loop` down to the one block below it.
 
     Raises:
-        ScheduleError: there is more than one, or something between.
+        ScheduleError: there is more than one block, or another statement in between.
     """
     loops, node = straight_nest(loop)
     if not isinstance(node, BlockRealize):
         raise ScheduleError(
-            f"below {loops[-1].var.name} the program branches, and one nest around one block is wanted",
-            "give a loop further in, or compute the other blocks elsewhere",
+            f"below {loops[-1].var.name} the program branches, but a single nest around one block is required",
+            "give an inner loop, or compute the other blocks elsewhere",
             loop.var,
         )
     return loops, node
 
 
 def block_of_nest(tree: Tree, loop: For) -> BlockRealize:
-    """Return the block `NAME_o` that does what `loop` and everything inside it do.
+    """Return the block `NAME_o` that replaces `loop` and everything inside it.
 
     Raises:
         ScheduleError: the loops do not divide into whole tiles.
@@ -111,7 +111,7 @@ def block_of_nest(tree: Tree, loop: For) -> BlockRealize:
     loops, realize = _nest_below(loop)
     if carried_variables(realize.block):
         raise ScheduleError(
-            f"{realize.block.name} makes elements from others that it has made before, which one block around them "
+            f"{realize.block.name} computes elements from elements that it computed before, which a block around them "
             "would hide",
             "leave its loops outside blocks",
             loop.var,
@@ -189,7 +189,7 @@ def _outer_predicate(realize: BlockRealize, inside: set[Var]) -> Expr:
 
 
 def _region(region: Region, bound: dict[Var, Expr], relax: Relaxation) -> Region:
-    """Compute the region that the inner loops touch together; a whole dimension where that is not an interval."""
+    """Compute the region that the inner loops touch together; a whole dimension if its part is not an interval."""
     box: list[tuple[Expr, int]] = []
     for (lo, count), extent in zip(region.box, region.buffer.shape, strict=True):
         reached = interval(substitute(lo, bound), relax)
@@ -198,7 +198,7 @@ def _region(region: Region, bound: dict[Var, Expr], relax: Relaxation) -> Region
 
 
 def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Sequence[Expr], ranges: Ranges) -> Stmt:
-    """Return a nest over the loops inside that select elements, which starts them."""
+    """Return a nest that initializes the elements, over those inner loops that select elements."""
     block = realize.block
     spatial = [(it, v) for it, v in zip(block.iters, values, strict=True) if not it.is_reduce]
     reduce = {var for it, v in zip(block.iters, values, strict=True) if it.is_reduce for var in free_vars(v)}

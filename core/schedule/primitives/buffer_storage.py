@@ -22,7 +22,7 @@ from pegbox.shown import value_text
 
 @primitive(moves=False)
 def set_scope(sch: ScheduleState, block: BlockRef | str, buffer_index: int | str, storage_scope: str) -> None:
-    """Keep an intermediate buffer in another kind of memory.
+    """Change the memory scope of an intermediate buffer.
 
     Before `set_scope("B", 0, "shared")`::
 
@@ -33,11 +33,11 @@ def set_scope(sch: ScheduleState, block: BlockRef | str, buffer_index: int | str
         B = alloc(float32[8], shared)
 
     Args:
-        buffer_index: which buffer: its number among those that `block` writes, or its name.
+        buffer_index: the buffer: its position among those that `block` writes, or its name.
         storage_scope: "global", "local", "shared", "shared.dyn" or "warp".
 
     Raises:
-        ScheduleError: no such buffer or scope, or the buffer is a parameter of the function.
+        ScheduleError: the buffer or scope does not exist, or the buffer is a parameter of the function.
     """
     realize = sch.find_block(block)
     buffer = choose_written(realize, buffer_index)
@@ -56,10 +56,11 @@ def set_scope(sch: ScheduleState, block: BlockRef | str, buffer_index: int | str
 
 @primitive
 def rolling_buffer(sch: ScheduleState, block: BlockRef | str, write_buffer_index: int | str) -> None:
-    """Keep what an iteration has made for the next one, in a circular buffer; compute only what is new.
+    """Keep values for the next iteration in a circular buffer, and compute only the new ones.
 
-    The outermost loop whose steps overlap carries the buffer, which has room for what one of its iterations needs.
-    The block gets the note `rolling_buffer`; lowering makes the buffer circular, and puts a test around the block.
+    The outermost loop whose steps overlap carries the buffer, which has room for the elements that one iteration needs.
+    The block gets the annotation `rolling_buffer`; lowering makes the buffer circular, and puts a test around the
+    block.
 
     Before `rolling_buffer("B", 0)`, lowered::
 
@@ -80,15 +81,15 @@ def rolling_buffer(sch: ScheduleState, block: BlockRef | str, write_buffer_index
             for i_1 in range(4):
                 C[i_0 * 4 + i_1] = B[(i_0 * 4 + i_1) % 6] + B[(i_0 * 4 + i_1 + 2) % 6]
 
-    Later steps that would make this wrong are refused.
+    Later steps that would break this are refused.
 
     Args:
-        write_buffer_index: which buffer: its number among those that `block` writes, or its name.
+        write_buffer_index: the buffer: its position among those that `block` writes, or its name.
 
     Raises:
         ScheduleError: the buffer is a parameter, no loop is around it and its consumers, no such loop moves along one
-            dimension in steps that overlap, it or one inside it is parallel, vectorized or bound to threads, or the
-            buffer is used by more than single elements.
+            dimension in steps that overlap, it or one inside it is parallel, vectorized or bound to threads, or a
+            statement accesses more than single elements of the buffer.
     """
     realize = sch.find_block(block)
     buffer = choose_written(realize, write_buffer_index)
@@ -102,8 +103,8 @@ def storage_align(
 ) -> None:
     """Pad an intermediate buffer, so that neighbours along a dimension are `factor * n + offset` elements apart.
 
-    Rows that start at different lines of a cache, or banks of a shared memory, do not get in each other's way. The
-    block gets the note `buffer_dim_align`; lowering makes the buffer that large.
+    Rows that start at different cache lines, or banks of a shared memory, do not conflict. The block gets the
+    annotation `buffer_dim_align`; lowering enlarges the buffer.
 
     Before `storage_align("B", 0, 0, 32, 4)`, lowered::
 
@@ -114,12 +115,12 @@ def storage_align(
         B = alloc(float32[8, 36], global)
 
     Args:
-        buffer_index: which buffer: its number among those that `block` writes, or its name.
-        axis: the dimension whose stride is meant, negative ones counted from the end.
+        buffer_index: the buffer: its position among those that `block` writes, or its name.
+        axis: the dimension whose stride is set; a negative number counts from the end.
 
     Raises:
-        ScheduleError: no such buffer or dimension, the last dimension, whose stride is one, a factor below one, an
-            offset outside `range(factor)`, or the buffer is a parameter of the function.
+        ScheduleError: the buffer or dimension does not exist, the dimension is the last one, whose stride is one, the
+            factor is below one, the offset is outside `range(factor)`, or the buffer is a parameter of the function.
     """
     realize = sch.find_block(block)
     buffer = choose_written(realize, buffer_index)
@@ -138,7 +139,7 @@ def storage_align(
 
 
 def _alignment(realize: BlockRealize, buffer: Buffer, axis: int, factor: int, offset: int) -> tuple[int, int, int]:
-    """Check (axis, factor, offset); the result counts the axis from the front."""
+    """Check and return (axis, factor, offset), with the axis counted from the front."""
     rank, given = len(buffer.shape), axis
     axis, factor, offset = (integer(n) or 0 for n in (axis, factor, offset))
     axis = axis + rank if axis < 0 else axis

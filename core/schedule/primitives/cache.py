@@ -25,13 +25,13 @@ def cache_read(
     storage_scope: str = "global",
     consumer_blocks: Sequence[BlockRef | str] | None = None,
 ) -> BlockRef:
-    """Copy a buffer before it is read; readers then read the copy. Gives the copying block.
+    """Copy a buffer before it is read, and let readers read the copy; return the copying block.
 
     Args:
         block: a block that reads the buffer.
-        read_buffer_index: which buffer: its number among those that `block` reads, or its name.
-        storage_scope: where the copy lives: "global", "local", "shared", "shared.dyn" or "warp".
-        consumer_blocks: the blocks that shall read the copy, besides `block`; by default all that read the buffer.
+        read_buffer_index: the buffer: its position among those that `block` reads, or its name.
+        storage_scope: the scope of the copy: "global", "local", "shared", "shared.dyn" or "warp".
+        consumer_blocks: further blocks that read the copy; by default all blocks that read the buffer.
 
     Before `cache_read("C", "A", "local")`::
 
@@ -48,13 +48,13 @@ def cache_read(
             block C:
                 C[vi] = A_local[vi] * 2.0
 
-    Where the buffer is made inside loops around its readers, the copy is made there too, of what one iteration
-    needs. Otherwise the whole buffer is copied; `compute_at` moves the copy where it is needed.
+    If the buffer is computed inside loops around its readers, the copy is made in those loops, too, of the elements
+    that one iteration needs. Otherwise the whole buffer is copied; `compute_at` can move the copy.
 
     Raises:
-        ScheduleError: no such buffer or scope, a block of `consumer_blocks` does not read the buffer, readers
-            inside and outside the loops in which the buffer is made, a part of it is never written, or what
-            the readers need is not ready there.
+        ScheduleError: the buffer or scope does not exist, a block of `consumer_blocks` does not read the buffer, some
+            readers are inside and some outside the loops in which the buffer is computed, a part of it is never
+            written, or the elements that the readers need are not ready there.
     """
     realize = sch.find_block(block)
     source = choose_copied(realize, read_buffer_index)
@@ -71,13 +71,13 @@ def cache_write(
     storage_scope: str = "global",
     consumer_blocks: Sequence[BlockRef | str] | None = None,
 ) -> BlockRef:
-    """Let a block write to a new buffer, and copy that to the old one afterwards. Gives the copying block.
+    """Let a block write to a new buffer, and copy that to the old one afterwards; return the copying block.
 
     Args:
         block: a block that writes the buffer.
-        write_buffer_index: which buffer: its number among those that `block` writes, or its name.
-        storage_scope: where the new buffer lives: "global", "local", "shared", "shared.dyn" or "warp".
-        consumer_blocks: readers that shall read the new buffer; by default all go on reading the old one.
+        write_buffer_index: the buffer: its position among those that `block` writes, or its name.
+        storage_scope: the scope of the new buffer: "global", "local", "shared", "shared.dyn" or "warp".
+        consumer_blocks: the readers that read the new buffer; by default, all readers keep the old one.
 
     Before `cache_write("C", 0, "local")`::
 
@@ -94,13 +94,13 @@ def cache_write(
             block C_local:
                 C[v0] = C_local[v0]
 
-    If a reader is in the same loops, the elements that one iteration makes are copied there. Otherwise the whole buffer
-    is copied; `reverse_compute_at` moves the copy to the end of a tile.
+    If a reader is in the same loops, the elements that one iteration computes are copied there. Otherwise the whole
+    buffer is copied; `reverse_compute_at` moves the copy to the end of a tile.
 
     Raises:
-        ScheduleError: no such buffer or scope, a block of `consumer_blocks` does not read the buffer, readers
-            inside and outside the loops in which the buffer is made, a part of it is never written, or the
-            results are partial where the copy would be made.
+        ScheduleError: the buffer or scope does not exist, a block of `consumer_blocks` does not read the buffer, some
+            readers are inside and some outside the loops in which the buffer is computed, a part of it is never
+            written, or the results would be copied before they are complete.
     """
     realize = sch.find_block(block)
     target = choose_written(realize, write_buffer_index)
@@ -118,12 +118,12 @@ def read_at(
     read_buffer_index: int | str,
     storage_scope: str = "global",
 ) -> BlockRef:
-    """Copy what an iteration of a loop reads of a buffer; the blocks in the loop read the copy. Gives its block.
+    """Copy the part of a buffer that each iteration of a loop reads, for the blocks inside; return the copying block.
 
     Args:
         loop: a loop around `block`.
-        read_buffer_index: which buffer: its number among those that `block` reads, or its name.
-        storage_scope: where the copy lives: "global", "local", "shared", "shared.dyn" or "warp".
+        read_buffer_index: the buffer: its position among those that `block` reads, or its name.
+        storage_scope: the scope of the copy: "global", "local", "shared", "shared.dyn" or "warp".
 
     Before `read_at(i, "C", "A", "local")`::
 
@@ -144,8 +144,8 @@ def read_at(
                     C[vi, vj] = A_local[vj, vi] * 2.0
 
     Raises:
-        ScheduleError: no such buffer or scope, the loop is not around the block, a part of the buffer is never
-            written, or what is read is not ready there.
+        ScheduleError: the buffer or scope does not exist, the loop is not around the block, a part of the buffer is
+            never written, or elements that are read are not ready there.
     """
     tree, realize, target = sch.tree, sch.find_block(block), sch.find_loop(loop)
     source = choose_copied(realize, read_buffer_index)
@@ -164,12 +164,12 @@ def write_at(
     write_buffer_index: int | str,
     storage_scope: str = "global",
 ) -> BlockRef:
-    """Let the blocks in a loop write to a new buffer, which each iteration copies to the old one. Gives that block.
+    """Let the blocks in a loop write to a new buffer, which each iteration copies to the old one; return that block.
 
     Args:
         loop: a loop around all blocks that write the buffer.
-        write_buffer_index: which buffer: its number among those that `block` writes, or its name.
-        storage_scope: where the new buffer lives: "global", "local", "shared", "shared.dyn" or "warp".
+        write_buffer_index: the buffer: its position among those that `block` writes, or its name.
+        storage_scope: the scope of the new buffer: "global", "local", "shared", "shared.dyn" or "warp".
 
     Before `write_at(i, "C", 0, "local")`::
 
@@ -190,8 +190,9 @@ def write_at(
                         C[v0, v1] = C_local[v0, v1]
 
     Raises:
-        ScheduleError: no such buffer or scope, the loop is not around all blocks that write the buffer, what an
-            iteration writes is not a box, or partial; or a block in the loop reads the buffer earlier.
+        ScheduleError: the buffer or scope does not exist, the loop is not around all blocks that write the buffer, the
+            elements that an iteration writes do not form a box or are incomplete, or a block in the loop reads the
+            buffer earlier.
     """
     tree, realize, target = sch.tree, sch.find_block(block), sch.find_loop(loop)
     written = choose_written(realize, write_buffer_index)
@@ -202,7 +203,7 @@ def write_at(
 
 
 def _updated(sch: ScheduleState, copied: tuple[Tree, str]) -> BlockRef:
-    """Take over the program with a copy; returns the copying block."""
+    """Install the program with a copy; return the copying block."""
     changed, name = copied
     sch.update(changed)
     return BlockRef(name)
@@ -221,7 +222,7 @@ def _readers(sch: ScheduleState, own: str | None, buffer: Buffer, given: Sequenc
 
 
 def _check_seen(tree: Tree, buffer: Buffer, realize: BlockRealize) -> None:
-    """Raises ScheduleError: the buffer is used inside the block only, where each iteration has its own."""
+    """Check that the buffer is not used inside the block only, where each iteration has its own."""
     users = {r.block.name for r in (*tree.writers(buffer), *tree.readers(buffer))}
     if buffer not in tree.func.params and users == {realize.block.name} and is_composed(realize.block):
         name = realize.block.name

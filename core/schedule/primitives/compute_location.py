@@ -20,7 +20,7 @@ from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree
 
-# What sample_compute_location gives in place of a loop.
+# Values that sample_compute_location returns in place of a loop.
 ROOT, INLINE = -1, -2
 
 
@@ -28,16 +28,17 @@ ROOT, INLINE = -1, -2
 def compute_at(
     sch: ScheduleState, block: BlockRef | str, loop: LoopRef | int, preserve_unit_loops: bool = True, index: int = -1
 ) -> None:
-    """Compute a producer inside a loop of its consumers, each time just the region that is needed there.
+    """Compute a producer inside a loop of its consumers, in each iteration only the region that is needed there.
 
-    The block gets new loops, one for each spatial variable in order (also those with a single iteration), then
-    one for each reduce variable; `get_loops` gives them. Its old loops and their annotations are gone.
+    The block gets new loops, one for each spatial variable in order (also those with a single iteration), then one for
+    each reduce variable; `get_loops` gives them. Its old loops are removed, with their annotations.
 
     Args:
-        loop: also what `sample_compute_location` gives: -1 leaves the block where it is, -2 inlines it.
+        loop: a loop, or one of the numbers that `sample_compute_location` returns: -1 leaves the block where it is, -2
+            inlines it.
         preserve_unit_loops: keep loops of a single iteration, so that there are the same loops for every shape.
-        index: the place among the statements of the loop: -1 the last one that is legal, -2 the first, or a
-            number from 0.
+        index: the position among the statements of the loop: -1 for the last legal one, -2 for the first, or a number
+            from 0.
 
     Before `compute_at("B", i)`::
 
@@ -58,8 +59,8 @@ def compute_at(
                 block C: ...
 
     Raises:
-        ScheduleError: the block writes a parameter and would not write all of it there, has a consumer outside
-            the loop or none, was decomposed, or reads something that is not ready there; or the place is none.
+        ScheduleError: the block writes a parameter and would not write all of it there, has a consumer outside the loop
+            or has none, was decomposed, or reads values that are not ready there; or the position is not legal.
     """
     realize = sch.find_block(block)
     if isinstance(loop, LoopRef):
@@ -74,15 +75,15 @@ def compute_at(
 def reverse_compute_at(
     sch: ScheduleState, block: BlockRef | str, loop: LoopRef | int, preserve_unit_loops: bool = True, index: int = -1
 ) -> None:
-    """Compute a consumer inside a loop of its producer: each time exactly what has just become ready.
+    """Compute a consumer inside a loop of its producer, in each iteration exactly the elements that just became ready.
 
     The block gets new loops, one for each spatial variable in order, then one for each reduce variable.
 
     Args:
-        loop: also -1, which leaves the block where it is.
+        loop: a loop, or -1, which leaves the block where it is.
         preserve_unit_loops: keep loops of a single iteration, so that there are the same loops for every shape.
-        index: the place among the statements of the loop: -1 the last one that is legal, -2 the first, or a
-            number from 0.
+        index: the position among the statements of the loop: -1 for the last legal one, -2 for the first, or a number
+            from 0.
 
     Before `reverse_compute_at("C", i_0)`::
 
@@ -101,8 +102,8 @@ def reverse_compute_at(
                 block C: vi = i_0 * 8 + i, reads B[vi]
 
     Raises:
-        ScheduleError: no producer is inside the loop, a reduce loop of one is outside (its results are partial
-            there), other iterations make a part of what the block reads, or a consumer runs earlier.
+        ScheduleError: no producer is inside the loop, a reduce loop of a producer is outside (its results are
+            incomplete there), other iterations compute some elements that the block reads, or a consumer runs earlier.
     """
     realize = sch.find_block(block)
     if isinstance(loop, LoopRef) or loop != ROOT:
@@ -118,11 +119,11 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
     target = rest.loops[loop.var]
     readers = [rest.blocks[r.block.name] for r in readers]
     scopes = {buffer.scope for buffer in written_buffers(realize.block)}
-    # A buffer that threads share is computed for all of them.
+    # Threads share the buffer: compute it for all of them.
     fixed = {x.var for x in (*rest.ancestors(target), target) if not any(map(x.kind.shares, scopes))}
     conditions = common_conditions(readers, fixed, rest.ranges)
     spans = needed_spans(rest, realize.block, readers, fixed)
-    # A row needs all rows before it, and everything that these were made from.
+    # A row needs all earlier rows, and everything that they were computed from.
     carried = carried_variables(realize.block) & spans.keys()
     around = (*rest.ancestors(target), target)
     ways = [spans] if all(is_next_row(around, spans[v].lo, spans[v].extent, conditions) for v in carried) else []
@@ -145,8 +146,8 @@ def _check_parameters(after: Tree, name: str) -> None:
         if made is None or made.conditions or not all(map(SymbolicInterval.covers, made.intervals, buffer.shape)):
             raise ScheduleError(
                 f"{name} writes the parameter {buffer.name}, all of which is "
-                "needed, but there only what its consumers read",
-                "move its producers here instead, reverse_compute_at(consumer, loop of the producer), or leave "
+                "needed, but there it would compute only the elements that its consumers read",
+                "move its consumers instead, reverse_compute_at(consumer, loop of the producer), or leave "
                 f"{buffer.name} out of the arguments",
                 name,
             )

@@ -24,7 +24,7 @@ from pegbox.schedule.tree import Tree, nested
 
 @primitive(moves=False)
 def decompose_reduction(sch: ScheduleState, block: BlockRef | str, loop: LoopRef) -> BlockRef:
-    """Start all elements before the loop instead of each at its first visit. Gives the block `NAME_init`.
+    """Initialize all elements before the loop instead of each at its first visit; return the block `NAME_init`.
 
     Before `decompose_reduction("C", k)`::
 
@@ -61,7 +61,7 @@ def _decompose(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
     used = variables(spatial_values(realize))
     fresh = {x.var: x.var.copy() for x in inside if x.var in used}
     gone = {x.var for x in inside} - fresh.keys()
-    # An element starts at its first visit, where the reduce loops are at zero.
+    # An element is initialized at its first visit, when the reduce loops are at zero.
     first: dict[Var, Expr] = {**fresh, **dict.fromkeys(gone, ZERO)}
     parts = [(substitute(part, first), free_vars(part) & gone) for part in conjuncts(realize.predicate)]
     predicate = all_of([simplify(part, {}) if changed else part for part, changed in parts])
@@ -75,7 +75,7 @@ def _decompose(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
 
 
 def init_block(block: Block, name: str) -> Block:
-    """Return the block that starts the elements of a reduction."""
+    """Return the block that initializes the elements of a reduction."""
     assert block.init is not None
     spatial = [it for it in block.iters if not it.is_reduce]
     iters = tuple(replace(it, var=it.var.copy()) for it in spatial)
@@ -84,7 +84,7 @@ def init_block(block: Block, name: str) -> Block:
 
 
 def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
-    """Return the loops from `loop` down to the block, if the reduction can start before `loop`."""
+    """Return the loops from `loop` down to the block, after checking that the reduction can start before `loop`."""
     name = realize.block.name
     above = tree.ancestors(realize)
     if realize.block.init is None:
@@ -97,8 +97,8 @@ def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
     if early:
         names = ", ".join(v.name for v in early)
         raise ScheduleError(
-            f"the reduce loop(s) {names} are outside {loop.var.name}, so that the elements would start "
-            "again in each of their iterations",
+            f"the reduce loop(s) {names} are outside {loop.var.name}, so that each of their iterations "
+            "would initialize the elements again",
             f"give {early[0].name} or a loop further out",
             loop.var,
             *early,

@@ -28,10 +28,10 @@ _CONDITION = "pad_einsum works for sums of products of elements such as A[vi, vk
 
 @primitive
 def pad_einsum(sch: ScheduleState, block: BlockRef | str, padding: Sequence[int]) -> None:
-    """Let a sum of products run over a domain of whole tiles: extents become multiples of `padding`.
+    """Extend the domain of a sum of products to whole tiles: extents become multiples of `padding`.
 
-    Inputs are copied into larger buffers with zeros at their ends (blocks `A_pad`); the result is computed in a
-    larger buffer, from which a block `C_pad` copies what belongs to it.
+    Inputs are copied into larger buffers with zeros at their ends (blocks `A_pad`); the result is computed in a larger
+    buffer, whose valid part a block `C_pad` copies to the output.
 
     Before `pad_einsum("C", [4, 4, 4])`::
 
@@ -49,19 +49,19 @@ def pad_einsum(sch: ScheduleState, block: BlockRef | str, padding: Sequence[int]
                     block C: C_pad[vi, vj] += A_pad[vi, vk] * B_pad[vk, vj]
 
     Args:
-        padding: for each variable of the block the number of which its extent becomes a multiple.
+        padding: a number for each variable of the block, of which its extent becomes a multiple.
 
     Raises:
-        ScheduleError: not a number, 1 or more, for each variable; the block has no plain loops of its
-            own, is not a sum of products of elements `X[vi, vk]` that starts at zero, or its loops reduce over a
-            variable that a factor does not depend on.
+        ScheduleError: `padding` is not a positive number for each variable; the block does not have plain loops of its
+            own, or is not a sum of products of elements `X[vi, vk]` that starts at zero; or a padded variable does not
+            index the output (a spatial one) or each factor (a reduce one).
     """
     sch.update(_padded(sch.tree, sch.find_block(block), padding))
 
 
 @dataclass(frozen=True)
 class _Einsum:
-    """`output[...] += product of factors`, over variables that get new extents."""
+    """A statement `output[...] += product of factors`, over variables that get new extents."""
 
     realize: BlockRealize
     output: Store
@@ -73,7 +73,7 @@ class _Einsum:
         return self.realize.block.name
 
     def shape(self, indices: Sequence[Expr], old: Sequence[int]) -> tuple[int, ...]:
-        """Return the shape of a buffer that is used at these indices, over the larger domain."""
+        """Return the shape that a buffer with these indices has over the larger domain."""
         return tuple(self.extents.get(i, n) if isinstance(i, Var) else n for i, n in zip(indices, old, strict=True))
 
 
@@ -167,7 +167,7 @@ def _shape_problem(tree: Tree, realize: BlockRealize) -> str:
 
 
 def _added(store: Store) -> Expr:
-    """Find the term that an update adds to its element."""
+    """Return the term that an update adds to its element."""
     value = store.value
     if isinstance(value, Binary) and value.op == "add":
         for own, added in ((value.a, value.b), (value.b, value.a)):
@@ -177,7 +177,7 @@ def _added(store: Store) -> Expr:
 
 
 def _factors(expr: Expr, tree: Tree, name: str) -> Iterator[Load]:
-    """Yield the elements that a product is made of."""
+    """Yield the factors of a product, which must be elements."""
     if isinstance(expr, Binary) and expr.op == "mul":
         yield from _factors(expr.a, tree, name)
         yield from _factors(expr.b, tree, name)
@@ -213,7 +213,7 @@ def _check_accesses(tree: Tree, einsum: _Einsum) -> None:
 
 
 def _check_output(einsum: _Einsum) -> None:
-    """Check that more iterations of a spatial variable make more elements: otherwise they would add up again."""
+    """Check that more iterations of a spatial variable compute more elements: otherwise they would be added again."""
     for it in einsum.realize.block.iters:
         padded = einsum.extents[it.var] != it.extent
         if padded and not it.is_reduce and not any(i is it.var for i in einsum.output.indices):
@@ -222,7 +222,7 @@ def _check_output(einsum: _Einsum) -> None:
 
 
 def _check_zero(einsum: _Einsum) -> None:
-    """Check that the padding adds zero: each factor is zero there, so that no infinity spoils the sum."""
+    """Check that the padding adds zero: each factor must be zero there, or an infinity would spoil the sum."""
     for it in einsum.realize.block.iters:
         if not it.is_reduce or einsum.extents[it.var] == it.extent:
             continue

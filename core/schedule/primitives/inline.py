@@ -28,12 +28,12 @@ from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree, with_allocs
 
 _OF_BUFFERS = (ALIGN, DOUBLE, ROLLING, STORED)
-"""The notes about what a block writes."""
+"""The annotations about the buffers that a block writes."""
 
 
 @primitive
 def compute_inline(sch: ScheduleState, block: BlockRef | str) -> None:
-    """Put the value of an elementwise block into each of its consumers; the block and its buffer are gone.
+    """Substitute the value of an elementwise block into its consumers; the block and its buffer are removed.
 
     Before `compute_inline("B")`::
 
@@ -53,16 +53,16 @@ def compute_inline(sch: ScheduleState, block: BlockRef | str) -> None:
     Consumers may be reductions.
 
     Raises:
-        ScheduleError: the block reduces, is an output, has several outputs, reads what it writes, or has no
-            consumer; a consumer holds loops or calls; the place that it writes does not determine the iteration; or
-            a parallel loop around it makes what it reads for each iteration anew.
+        ScheduleError: the block reduces, is an output, has several outputs, reads its own output, or has no consumer; a
+            consumer contains loops or calls; the place that the block writes does not determine the iteration; or each
+            iteration of a parallel loop around it has its own copy of its inputs.
     """
     sch.update(into_consumers(sch.tree, sch.find_block(block)))
 
 
 @primitive
 def reverse_compute_inline(sch: ScheduleState, block: BlockRef | str) -> None:
-    """Put an elementwise block into the producer of what it reads; the block and the buffer between are gone.
+    """Merge an elementwise block into its producer; the block and the buffer between them are removed.
 
     Before `reverse_compute_inline("C")`::
 
@@ -86,8 +86,8 @@ def reverse_compute_inline(sch: ScheduleState, block: BlockRef | str) -> None:
     element exactly once.
 
     Raises:
-        ScheduleError: the block reduces, has several outputs, or reads what no block or several blocks make; its
-            producer reduces, or is read by others as well; or the block does not read each element once.
+        ScheduleError: the block reduces, has several outputs, or reads a buffer that no block or several blocks write;
+            its producer reduces, or has other readers; or the block does not read each element once.
     """
     sch.update(_into_producer(sch.tree, sch.find_block(block)))
 
@@ -103,7 +103,7 @@ def into_consumers(before: Tree, realize: BlockRealize) -> Tree:
         used = uses(reader.block, buffer)
         if isinstance(used, str):
             raise ScheduleError(
-                f"its consumer {reader.block.name} cannot take a value in, because {used}",
+                f"its consumer {reader.block.name} cannot contain the value, because {used}",
                 "inline before blockize and tensorize",
                 name,
                 reader.block.name,
@@ -118,7 +118,7 @@ def into_consumers(before: Tree, realize: BlockRealize) -> Tree:
 
 
 def _inlinable(tree: Tree, realize: BlockRealize) -> tuple[Store, Element]:
-    """Return the one statement of a block that can be inlined, and its value by the indices of the element."""
+    """Return the only statement of a block that can be inlined, and its value as a function of indices."""
     block = realize.block
     name = block.name
 
@@ -175,7 +175,7 @@ def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
 
 
 def _notes(producer: BlockRealize, consumer: BlockRealize) -> tuple[Annotation, ...]:
-    """Return the producer's notes, but those about the written buffer from the block that wrote it."""
+    """Return the producer's annotations, with those about the written buffer taken from the block that wrote it."""
     kept = tuple(note for note in producer.block.annotations if note[0] not in _OF_BUFFERS)
     return (*kept, *(note for note in consumer.block.annotations if note[0] in _OF_BUFFERS))
 

@@ -24,7 +24,7 @@ from pegbox.shown import value_text
 
 Note: TypeAlias = bool | int | float | str | Sequence[Any]
 
-# Notes that primitives write and code generation relies on, with their meaning.
+# Annotations that primitives write and code generation relies on, with their meanings.
 _FIXED = {
     "combiner": "says what a reduction computes",
     "ordered": "says that the steps of a reduction keep their order",
@@ -38,7 +38,7 @@ _PRAGMAS: dict[str, type[int] | type[bool]] = {
 
 @primitive(moves=False)
 def vectorize(sch: ScheduleState, loop: LoopRef) -> None:
-    """Run the iterations as the lanes of vectors.
+    """Run the iterations of a loop as the lanes of vectors.
 
     Before `vectorize(j)`::
 
@@ -60,7 +60,7 @@ def vectorize(sch: ScheduleState, loop: LoopRef) -> None:
 
 @primitive(moves=False)
 def parallel(sch: ScheduleState, loop: LoopRef) -> None:
-    """Share the iterations among threads.
+    """Distribute the iterations of a loop among threads.
 
     Before `parallel(i)`::
 
@@ -81,7 +81,7 @@ def parallel(sch: ScheduleState, loop: LoopRef) -> None:
 
 @primitive(any_block=True)
 def unroll(sch: ScheduleState, loop: LoopRef) -> None:
-    """Write the iterations out one after the other.
+    """Write the iterations of a loop out one after the other.
 
     Before `unroll(i)`::
 
@@ -100,7 +100,7 @@ def unroll(sch: ScheduleState, loop: LoopRef) -> None:
 
 @primitive(any_block=True)
 def annotate(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str, ann_key: str, ann_val: Note) -> None:
-    """Put a note on a loop or a block; a note of the same key is replaced.
+    """Annotate a loop or a block; an annotation with the same key is replaced.
 
     Before `annotate(i, "note", 3)`::
 
@@ -114,14 +114,14 @@ def annotate(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str, ann_ke
         ann_val: a number, a string, or a list of those.
 
     Raises:
-        ScheduleError: a value of another kind, or the key "combiner", which says what a reduction computes, or
-            "thread", which `bind` writes.
+        ScheduleError: the value is of another type, or the key is one whose annotation is a part of the program:
+            "combiner" and "ordered", which describe a reduction, or "thread", which `bind` writes.
     """
     value = _note(ann_val)
     if not isinstance(ann_key, str) or value is None:
         raise ScheduleError(
-            f"{ann_key!r}: {ann_val!r} is not a note",
-            "the key is a string, the value a number or a string, or a list of those",
+            f"{ann_key!r}: {ann_val!r} is not an annotation",
+            "give a string as the key, and a number, a string or a list of those as the value",
         )
     _check_key(ann_key)
     old = sch.find(block_or_loop)
@@ -130,7 +130,7 @@ def annotate(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str, ann_ke
 
 @primitive(any_block=True)
 def unannotate(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str, ann_key: str) -> None:
-    """Take a note off a loop or a block.
+    """Remove an annotation from a loop or a block.
 
     Before `unannotate(i, "note")`::
 
@@ -141,14 +141,14 @@ def unannotate(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str, ann_
         for i in range(4):
 
     Raises:
-        ScheduleError: there is no note of that key, or the note is not a hint but a part of the program.
+        ScheduleError: there is no annotation with that key, or it is not a hint but a part of the program.
     """
     _check_key(ann_key)
     old = sch.find(block_or_loop)
     keys = [key for key, _ in annotations_of(old)]
     if ann_key not in keys:
         known = ", ".join(key for key in keys if key not in _FIXED) or "none"
-        raise ScheduleError(f"there is no note {ann_key!r}", f"the notes there are {known}")
+        raise ScheduleError(f"there is no annotation {ann_key!r}", f"the annotations are {known}")
     sch.update(sch.tree.replace(old, annotated(old, ann_key)))
 
 
@@ -156,10 +156,10 @@ def unannotate(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str, ann_
 def pragma(sch: ScheduleState, loop: LoopRef, key: str, value: int | bool = True) -> None:
     """Give the code generator a hint for everything below a loop.
 
-    `auto_unroll_max_step` (int): unroll inner loops whose statements, written out, are at most that many.
-    `unroll_explicit` (bool): pegbox unrolls itself (True) or leaves it to LLVM.
-    `loop_partition_hint` (bool): the loop is cut where conditions of expressions begin or cease to hold.
-    `nontemporal` (bool): whole cache lines that a loop of vectors writes go around the caches.
+    `auto_unroll_max_step` (int): unroll inner loops that have at most that many statements when written out.
+    `unroll_explicit` (bool): pegbox unrolls these loops itself (True) or leaves it to LLVM.
+    `loop_partition_hint` (bool): cut the loop where conditions in expressions begin or cease to hold.
+    `nontemporal` (bool): write whole cache lines of a vectorized loop around the caches.
 
     Before `pragma(i, "auto_unroll_max_step", 64)`::
 
@@ -187,16 +187,16 @@ def prefetch(
 ) -> None:
     """Prefetch, in each iteration of a loop, elements of a buffer that the block accesses `offset` iterations later.
 
-    Lowering places one prefetch for each cache line of 64 bytes; values stay what they are. A buffer that the block
-    only writes is prefetched for writing.
+    Lowering places one prefetch for each cache line of 64 bytes; no value changes. A buffer that the block only writes
+    is prefetched for writing.
 
     Args:
         block: a block inside the loop.
-        buffer: its number among those that the block reads and then those that it only writes, or its name.
-        offset: iterations ahead: at least 1, or 0 with `among`.
-        among: a loop inside `loop`. The prefetches of an iteration are shared evenly among its iterations, and what is
-            read comes into the second cache. Without it, all are issued at once into the first cache, which can wait
-            for only a few lines.
+        buffer: its name, or its position among the buffers that the block reads, followed by those that it only writes.
+        offset: the number of iterations ahead: at least 1, or 0 with `among`.
+        among: a loop inside `loop`, whose iterations share the prefetches of an iteration of `loop` evenly, with reads
+            going to the second-level cache. Without it, all are issued at once into the first-level cache, which can
+            wait for only a few lines.
 
     Before `prefetch("C", "A", i, 2)`::
 
@@ -213,8 +213,8 @@ def prefetch(
 
     Raises:
         ScheduleError: the block does not access the buffer or is not inside the loop, the offset is too small, the
-            buffer is made inside the loop and read, or a loop is vectorized or inside a vectorized one, or `among` is
-            not inside `loop`.
+            block reads the buffer and each iteration of the loop computes it, a loop is vectorized or inside a
+            vectorized one, or `among` is not inside `loop`.
     """
     realize, target = sch.find_block(block), sch.find_loop(loop)
     source = choose_accessed(realize, buffer)
@@ -233,8 +233,8 @@ def prefetch(
 def _with_prefetches(
     tree: Tree, loop: Stmt, key: str, *wanted: tuple[str, str, int], without: tuple[str, str] | None = None
 ) -> Tree:
-    """Return the tree with further triples in a note of a loop, and without those of an access."""
-    if not isinstance(loop, For) or loop.var not in tree.loops:  # a loop within a block has no notes
+    """Return the tree with further triples in an annotation of a loop, and without those of one access."""
+    if not isinstance(loop, For) or loop.var not in tree.loops:  # a loop within a block cannot be annotated
         return tree
     current = tree.loops[loop.var]
     old = triples(next((value for own, value in current.annotations if own == key), ()))
@@ -253,7 +253,7 @@ def _set_kind(sch: ScheduleState, loop: LoopRef, kind: ForKind) -> None:
 
 
 def pragma_value(key: str, value: object) -> int | bool:
-    """Return the value of a pragma, as it is kept.
+    """Check a pragma, and return its value as it is stored.
 
     Raises:
         ScheduleError: an unknown pragma or a value of the wrong type.
@@ -270,11 +270,11 @@ def pragma_value(key: str, value: object) -> int | bool:
 
 
 def _check_free(loop: For, kind: ForKind) -> None:
-    """Raises ScheduleError: the loop is bound to a thread axis."""
+    """Check that the loop is not bound to a thread axis."""
     if loop.kind.is_bound:
         raise ScheduleError(
             f"{loop.var.name} cannot be {kind}: it is {loop.kind.in_words}",
-            "split the loop before you bind a part of it, and use the other part",
+            "split the loop, bind one part, and use the other",
             loop.var,
         )
 
@@ -285,7 +285,7 @@ def _check_key(key: str) -> None:
 
 
 def _note(value: object) -> Any:
-    """Return the value of a note in hashable form; None for other values."""
+    """Return the value of an annotation in hashable form; None if it is not a legal value."""
     if isinstance(value, list | tuple):
         parts = tuple(map(_note, value))
         return None if None in parts else parts
@@ -308,13 +308,13 @@ def _check_prefetch(
     check_no_lanes(tree, among or loop, "use a loop around it")
     if among is not None and (among is loop or not tree.is_under(among, loop)):
         raise ScheduleError(
-            f"{among.var.name} is not inside {var.name}", "share the prefetches among a loop inside", var
+            f"{among.var.name} is not inside {var.name}", "share the prefetches among a loop inside it", var
         )
     makers = tree.writers(source)
     is_read = source in read_buffers(realize.block)
     if is_read and makers and all(tree.is_under(maker, loop) for maker in makers):
         raise ScheduleError(
-            f"{source.name} is made inside {var.name}, in each iteration anew, so nothing can be fetched ahead",
+            f"{source.name} is computed anew in each iteration of {var.name}, so nothing can be prefetched",
             f"prefetch what {makers[0].block.name} reads, or use a loop inside which {source.name} is only read",
             var,
             makers[0].block.name,

@@ -51,7 +51,7 @@ def transform_layout(
     axis_separators: object = None,
     assume_injective_transform: bool = False,
 ) -> None:
-    """Store an intermediate buffer in another layout: each block that uses it does so at the new places.
+    """Store an intermediate buffer in another layout, and change the indices of all blocks that use it.
 
     Before `transform_layout("B", ("write", 0), lambda i, j: (i // 16, j, i % 16))`::
 
@@ -65,20 +65,20 @@ def transform_layout(
         block B:
             B[vi // 16, vj, vi % 16] = A[vi, vj] * 2.0
 
-    Where the new shape has places without elements (padding), they stay unwritten, and no block reads them. With a
-    `pad_value` they are written: by the block that makes the buffer, if it is a plain nest of its own (it then gets
-    loops over the new shape), or else by a block `NAME_pad`.
+    If the new shape has places without elements (padding), these stay unwritten, and no block reads them. With a
+    `pad_value` they are written: by the block that computes the buffer, if it is in a plain nest of its own (which then
+    gets loops over the new shape), or else by a block `NAME_pad`.
 
     Args:
         buffer: ("read", number), ("write", number), or a name.
-        index_map: a function of the old indices that gives the new ones, or an `IndexMap`.
+        index_map: a function from the old indices to the new ones, or an `IndexMap`.
         pad_value: a number, or a function of the new indices.
-        axis_separators, assume_injective_transform: as TVM takes them; they change nothing, maps are checked.
+        axis_separators, assume_injective_transform: accepted as in TVM, without effect: every map is checked.
 
     Raises:
-        ScheduleError: no such buffer; it is a parameter of the function; a map that is not affine or not one to
-            one; a block that hands the buffer to foreign code or uses whole boxes of it; storage_align came first;
-            or padding for a buffer that is made in loops around other blocks.
+        ScheduleError: the buffer does not exist, is a parameter of the function, or was aligned by storage_align; the
+            map is not affine or not one to one; a block passes the buffer to foreign code or accesses whole boxes of
+            it; or a `pad_value` is given for a buffer that is computed in loops around other blocks.
     """
     tree, realize = sch.tree, sch.find_block(block)
     _, chosen = choose(realize, buffer)
@@ -102,7 +102,7 @@ def transform_layout(
 
 @primitive
 def transform_block_layout(sch: ScheduleState, block: BlockRef | str, index_map: Layouter) -> None:
-    """Give a block other variables, and the loops around it with them.
+    """Give a block new variables, with new loops around it.
 
     Before `transform_block_layout("B", lambda i, j: (i * 8 + j,))`::
 
@@ -116,8 +116,8 @@ def transform_block_layout(sch: ScheduleState, block: BlockRef | str, index_map:
             block B: v0 = ax0; it is at (v0 // 8, v0 % 8)
 
     Raises:
-        ScheduleError: the block is not in plain loops of its own, the map is not affine, not one to one, or
-            leaves gaps, or it mixes spatial with reduce variables.
+        ScheduleError: the block is not in plain loops of its own, or the map is not affine, not one to one, leaves
+            gaps, or mixes spatial with reduce variables.
     """
     realize = sch.find_block(block)
     layout = _layout(sch, realize, index_map, [it.extent for it in realize.block.iters], "variables")
@@ -128,17 +128,17 @@ def transform_block_layout(sch: ScheduleState, block: BlockRef | str, index_map:
 def set_axis_separator(
     sch: ScheduleState, block: BlockRef | str, buffer: Which, axis_separators: Sequence[int] | None = None
 ) -> None:
-    """Warn that this changes nothing: memory has one dimension here.
+    """Warn that this has no effect: memory has one dimension here.
 
     Raises:
-        ScheduleError: no such block or buffer.
+        ScheduleError: the block or buffer does not exist.
     """
     choose(sch.find_block(block), buffer)
     warnings.warn("set_axis_separator changes nothing: memory has one dimension here", UserWarning, stacklevel=2)
 
 
 def choose(realize: BlockRealize, which: Which) -> tuple[str, Buffer]:
-    """Find a buffer that a block uses: ("read" or "write", the buffer)."""
+    """Find a buffer that a block uses; return ("read" or "write", the buffer)."""
     name = realize.block.name
     if isinstance(which, str):
         if any(w.buffer.name == which for w in realize.block.writes):
@@ -147,16 +147,16 @@ def choose(realize: BlockRealize, which: Which) -> tuple[str, Buffer]:
     kind, number = which if isinstance(which, list | tuple) and len(which) == 2 else (None, None)
     if not isinstance(kind, str) or kind not in ("read", "write") or not isinstance(number, int | str):
         raise ScheduleError(
-            f"{value_text(which)} names no buffer of {name}", 'give ("read", 0), ("write", 0) or a name'
+            f"{value_text(which)} is not a buffer of {name}", 'give ("read", 0), ("write", 0) or a name'
         )
     return kind, choose_read(realize, number) if kind == "read" else choose_written(realize, number)
 
 
 def map_of(sch: ScheduleState, realize: BlockRealize, index_map: Layouter, rank: int, kind: str) -> IndexMap:
-    """Return the map that is given as such, or as a function.
+    """Return the given `IndexMap`, or make one from a function.
 
     Raises:
-        ScheduleError: the function gives no map of `rank` indices.
+        ScheduleError: the function is not a map of `rank` indices.
     """
     try:
         return index_map if isinstance(index_map, IndexMap) else IndexMap.from_func(index_map, rank)
@@ -197,11 +197,11 @@ def _check_users(sch: ScheduleState, buffer: Buffer) -> None:
         name = user.block.name
         why = layout_problem(user, buffer)
         if why is not None:
-            raise ScheduleError(why, "transform the layout first, blockize or tensorize after", name)
+            raise ScheduleError(why, "call transform_layout first, then blockize or tensorize", name)
         if has_alignment(user, buffer):
             raise ScheduleError(
-                f"storage_align has spoken of the dimensions of {buffer.name} as they are",
-                "transform_layout first, storage_align after",
+                f"storage_align refers to the present dimensions of {buffer.name}",
+                "call transform_layout first, then storage_align",
                 name,
             )
 
@@ -227,7 +227,7 @@ def _transformed(tree: Tree, old: Buffer, new: Buffer, layout: Layout, padding: 
 
 
 def _maker(tree: Tree, buffer: Buffer, layout: Layout) -> str | None:
-    """Return the block that can write the padding along with the elements; None where an own block has to."""
+    """Return the block that can write the padding along with the elements; None if a separate block is needed."""
     try:
         layout.inverse()
     except ExprError as error:
@@ -248,8 +248,8 @@ def _maker(tree: Tree, buffer: Buffer, layout: Layout) -> str | None:
         met = [u.block.name for u in users if u.block.name in others]
         if met:
             raise ScheduleError(
-                f"{buffer.name} is made in loops around {met[0]}, where no block can write its padding",
-                "transform_layout with a pad_value first, compute_at after; or give no pad_value",
+                f"{buffer.name} is computed in loops around {met[0]}, where no block can write its padding",
+                "call transform_layout with a pad_value first, then compute_at; or give no pad_value",
                 writer.block.name,
                 met[0],
             )
@@ -257,7 +257,7 @@ def _maker(tree: Tree, buffer: Buffer, layout: Layout) -> str | None:
 
 
 def _with_block_layout(tree: Tree, realize: BlockRealize, layout: Layout) -> Tree:
-    """Return the program in which a block has other variables, in plain loops of their own."""
+    """Return the program in which a block has new variables, in plain loops of their own."""
     block = realize.block
     if not is_plain_nest(tree, realize):
         raise ScheduleError(
@@ -285,7 +285,7 @@ def _with_block_layout(tree: Tree, realize: BlockRealize, layout: Layout) -> Tre
 
 
 def _kind(realize: BlockRealize, layout: Layout, number: int) -> IterKind:
-    """Return the kind of a new variable: that of the variables from which it is computed."""
+    """Return the kind of a new variable, which is that of the old variables in its value."""
     used = free_vars(layout.map.final_indices[number])
     pairs = zip(layout.map.initial_indices, realize.block.iters, strict=True)
     kinds = {it.kind for var, it in pairs if var in used}

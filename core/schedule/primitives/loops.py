@@ -35,15 +35,15 @@ def split(
     nparts: int | None = None,
     names: Sequence[str] | None = None,
 ) -> tuple[LoopRef, ...]:
-    """Split a loop into several nested ones; gives them outermost first.
+    """Split a loop into several nested ones; return them, outermost first.
 
     Args:
-        factors: the extents, outermost first; one of them may be None and is inferred.
+        factors: the extents, outermost first; one of them may be None, to be inferred.
         factor: short for `factors=[None, factor]`.
         nparts: short for `factors=[nparts, None]`.
-        names: names of the new loops; by default the old one with _0, _1, ... behind it.
+        names: the names of the new loops; by default the old name with the suffixes _0, _1, ...
 
-    The extents need not divide: where they make more iterations than there were, a predicate skips the rest.
+    The extents need not divide: if they make more iterations than there were, a predicate skips the rest.
 
     Before `split(i, factors=[None, 4])`::
 
@@ -67,7 +67,7 @@ def split(
     extents = _split_extents(old, factors, factor, nparts)
     _serial(old)
     if names is not None and len(names) != len(extents):
-        raise ScheduleError(f"{len(names)} name(s) for {len(extents)} loops", "give one each")
+        raise ScheduleError(f"{len(names)} name(s) for {len(extents)} loops", "give one name for each loop")
     labels = names or [f"{old.var.name}_{n}" for n in range(len(extents))]
     fresh = [Var(label) for label in labels]
     value = Linear({v: prod(extents[n + 1 :]) for n, v in enumerate(fresh)}, 0).to_expr()
@@ -80,7 +80,7 @@ def split(
 
 @primitive(any_block=True)
 def fuse(sch: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True, name: str | None = None) -> LoopRef:
-    """Make one loop of loops directly inside each other, given outermost first.
+    """Fuse directly nested loops, given outermost first, into one.
 
     Before `fuse(i, j)`::
 
@@ -122,7 +122,7 @@ def fuse(sch: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True, 
 
 @primitive(moves=False)
 def reorder(sch: ScheduleState, *loops: LoopRef) -> None:
-    """Put loops of one nest in the given order, outermost first; loops that are not given keep their places.
+    """Reorder loops of one nest, given outermost first; loops that are not given keep their places.
 
     Before `reorder(k, i)`::
 
@@ -138,11 +138,11 @@ def reorder(sch: ScheduleState, *loops: LoopRef) -> None:
                 for i in range(4):
                     block C: ...
 
-    Reductions may be reordered: their combination is taken to be associative and commutative.
+    Reductions may be reordered: their combination is assumed to be associative and commutative.
 
     Raises:
-        ScheduleError: the loops are not on one chain without branches, or a reduction would start again after
-            it has begun to add up.
+        ScheduleError: the loops are not on one chain without branches, or a reduction would start again after its first
+            update.
     """
     given = sch.find_loops(loops)
     chain = _chain(sch.tree, given)
@@ -164,10 +164,11 @@ def reorder(sch: ScheduleState, *loops: LoopRef) -> None:
 def tile(sch: ScheduleState, loops: Sequence[LoopRef], factors: Sequence[int]) -> tuple[LoopRef, ...]:
     """Split each loop by its factor and put the inner parts inside all outer ones.
 
-    `tile([y, x], [8, 32])` gives `(y_0, x_0, y_1, x_1)`, nested in this order. Recorded as splits and a reorder.
+    `tile([y, x], [8, 32])` returns `(y_0, x_0, y_1, x_1)`, nested in this order. The trace records splits and a
+    reorder.
 
     Raises:
-        ScheduleError: as `split` and `reorder`, or other numbers of loops and factors.
+        ScheduleError: as for `split` and `reorder`, or the numbers of loops and factors differ.
     """
     if len(loops) != len(factors):
         raise ScheduleError(f"{len(loops)} loop(s) but {len(factors)} factor(s)", "give one factor for each")
@@ -187,7 +188,7 @@ def _split_extents(
     holes = [n for n, f in enumerate(numbers) if f is None]
     if not numbers or len(holes) > 1:
         raise ScheduleError(
-            f"factors={given} leaves the extents open", "give at least one extent, at most one of them None"
+            f"factors={given} do not determine the extents", "give at least one extent, at most one of them None"
         )
     known = [f for f in numbers if f is not None]
     if holes:
@@ -219,7 +220,7 @@ def _serial(loop: For) -> None:
 
 
 def _nest(fresh: list[Var], extents: list[int], notes: tuple[tuple[str, object], ...], body: Stmt) -> Stmt:
-    """Put loops around `body`; annotations are about a whole nest and stay outermost."""
+    """Put loops around `body`; annotations apply to a whole nest and stay outermost."""
     for n in reversed(range(len(fresh))):
         body = For(fresh[n], extents[n], body, ForKind.SERIAL, notes if n == 0 else ())
     return body
@@ -236,7 +237,7 @@ def _digits(fused: Var, loops: list[For]) -> dict[Var, Expr]:
 
 
 def _rebind(body: Stmt, mapping: Mapping[Var, Expr], guard: Expr, ranges: Ranges) -> Stmt:
-    """Exchange loop variables in the bindings and predicates below, and add a guard to the predicates."""
+    """Replace loop variables in the bindings and predicates below, and add a guard to the predicates."""
     guard = simplify(guard, ranges)
     plain = {var: simplify(value, ranges) for var, value in mapping.items()}
 
@@ -259,7 +260,7 @@ def _rebind(body: Stmt, mapping: Mapping[Var, Expr], guard: Expr, ranges: Ranges
 
 
 def _chain(tree: Tree, given: list[For]) -> list[For]:
-    """Return the loops from the outermost given one to the innermost, which must all be directly nested."""
+    """Return the loops from the outermost given one to the innermost; all must be directly nested."""
     if not given:
         raise ScheduleError("no loops given", "give at least one")
     depths = {id(loop): len(tree.ancestors(loop)) for loop in given}
@@ -282,8 +283,8 @@ def _chain(tree: Tree, given: list[For]) -> list[For]:
 def _check_order(realize: BlockRealize, chain: list[For], order: list[For]) -> None:
     """Check that a reduction still starts (init), with its reduce variables at zero, at the first visit of an element.
 
-    Loops that bind only spatial or only reduce variables move freely. One that binds both, or none (so that it runs
-    the whole reduction again), must keep its place among the reduce loops.
+    Loops that bind only spatial or only reduce variables move freely. A loop that binds both, or none (which repeats
+    the whole reduction), must keep its place among the reduce loops.
     """
     if realize.block.init is None or not realize.block.is_reduction:
         return

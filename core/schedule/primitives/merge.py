@@ -1,4 +1,4 @@
-"""Primitive merge: nests that follow each other become one."""
+"""Primitive merge: consecutive nests become one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree, blocks_below, loops_below, nested
 
-Nest = Sequence[For]  # from a statement in the same suite as the other nests, down to the loop that is merged
+Nest = Sequence[For]  # from a statement in the same suite as the other nests to the merged loop
 
 
 @primitive
 def merge(sch: ScheduleState, *loops: LoopRef) -> LoopRef:
-    """Make one nest of nests that follow each other; gives its innermost loop.
+    """Merge consecutive nests into one; return its innermost loop.
 
-    The loops around them, up to those that they share, are merged too.
+    The loops around the given ones, up to the loops that they share, are merged too.
 
     Before `merge(j, j_1)`::
 
@@ -45,9 +45,9 @@ def merge(sch: ScheduleState, *loops: LoopRef) -> LoopRef:
                 block C: vi = i_m, vj = j_m
 
     Raises:
-        ScheduleError: fewer than two loops; nests of other extents or depths, or with other statements between the
-            loops; loops that are not serial, or whose annotations differ; an iteration would need what a later one
-            makes; a statement between the nests that they cannot pass.
+        ScheduleError: fewer than two loops are given; the nests differ in extents or depth, or have other statements
+            between their loops; loops are not serial, or their annotations differ; an iteration would need values that
+            a later one computes; or neither nest can be moved past a statement between them.
     """
     after, var = _merged(sch.tree, sch.find_loops(loops))
     sch.update(after)
@@ -55,7 +55,7 @@ def merge(sch: ScheduleState, *loops: LoopRef) -> LoopRef:
 
 
 def _merged(tree: Tree, loops: Sequence[For]) -> tuple[Tree, Var]:
-    """Return the program with one nest for those that end at `loops`, and the variable of its innermost loop."""
+    """Return the program with the nests that end at `loops` merged, and the variable of the innermost loop."""
     nests = _nests(tree, loops)
     _check_alike(nests)
     above = tree.parents.get(id(nests[0][0]))
@@ -83,7 +83,7 @@ def _refuse(loops: Iterable[For], problem: str, remedy: str) -> ScheduleError:
 
 def _nests(tree: Tree, loops: Sequence[For]) -> list[Nest]:
     if len(loops) < 2:
-        raise _refuse(loops, f"{len(loops)} loop(s) given", "give two or more, of nests after each other")
+        raise _refuse(loops, f"{len(loops)} loop(s) given", "give two or more, of consecutive nests")
     around = [(*tree.ancestors(loop), loop) for loop in loops]
     depth = len(common_path(around))
     for loop, path in zip(loops, around, strict=True):
@@ -93,7 +93,7 @@ def _nests(tree: Tree, loops: Sequence[For]) -> list[Nest]:
 
 
 def _check_alike(nests: Sequence[Nest]) -> None:
-    """Raises ScheduleError: the nests differ in their loops, or one is not serial."""
+    """Check that the nests have the same loops, all of them serial."""
     loops = [nest[-1] for nest in nests]
     if len({tuple(x.extent for x in nest) for nest in nests}) > 1:
         shapes = ", ".join(f"{nest[-1].var.name} in {[x.extent for x in nest]}" for nest in nests)
@@ -107,12 +107,12 @@ def _check_alike(nests: Sequence[Nest]) -> None:
 
 
 def _with_notes(loops: Sequence[For]) -> For:
-    """Return the first loop with the annotations of all; raises ScheduleError where two differ."""
+    """Return the first loop with the annotations of all; refuse annotations that differ."""
     notes: dict[str, Any] = {}
     for loop in loops:
         for key, value in loop.annotations:
             if notes.setdefault(key, value) != value:
-                raise _refuse(loops, f"{key} is {notes[key]!r} of one loop and {value!r} of another", "annotate one")
+                raise _refuse(loops, f"{key} is {notes[key]!r} for one loop and {value!r} for another", "annotate one")
     first = loops[0]
     return For(first.var, first.extent, first.body, first.kind, tuple(notes.items()))
 
@@ -127,8 +127,8 @@ def _place(above: Seq, tops: Sequence[Stmt]) -> Stmt:
             return place
     name = next(blocks_below(others[0])).block.name
     raise ScheduleError(
-        f"{name} is between the nests, and neither can pass it",
-        "move what is between with compute_at, or inline it",
+        f"{name} is between the nests, and neither nest can be moved past it",
+        "move it with compute_at, or inline it",
         name,
         *(top.var for top in tops if isinstance(top, For)),
     )
@@ -146,7 +146,7 @@ def _uses(stmt: Stmt) -> tuple[set[Buffer], set[Buffer]]:
 
 
 def _check_order(after: Tree, nests: Sequence[Nest]) -> None:
-    """Check that each iteration of the merged nest makes all that later nests read in it."""
+    """Check that each iteration of the merged nest computes everything that later nests read in it."""
     for one, two in combinations(nests, 2):
         for first, second, buffer in _shared(one, two):
             a, b = first.block.name, second.block.name
@@ -155,7 +155,7 @@ def _check_order(after: Tree, nests: Sequence[Nest]) -> None:
                 why = f"needs elements of {buffer.name} that other iterations of {a} make"
                 raise ScheduleError(
                     f"{b} {f'writes {buffer.name}, as {a} uses it' if writes else why}",
-                    "merge loops whose iterations use what the same iteration has made",
+                    "merge loops whose iterations use only values of the same iteration",
                     one[-1].var,
                     two[-1].var,
                     a,
@@ -164,7 +164,7 @@ def _check_order(after: Tree, nests: Sequence[Nest]) -> None:
 
 
 def _shared(one: Nest, two: Nest) -> Iterator[tuple[BlockRealize, BlockRealize, Buffer]]:
-    """Yield pairs of blocks, and the buffers that both use and one of them writes."""
+    """Yield pairs of blocks, each with the buffers that both use and one of them writes."""
     for first in blocks_below(one[-1]):
         for second in blocks_below(two[-1]):
             for buffer in dict.fromkeys((*written_buffers(first.block), *written_buffers(second.block))):

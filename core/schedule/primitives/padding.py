@@ -1,4 +1,4 @@
-"""Primitive decompose_padding: the constant of a padding, and what is inside it, written by blocks of their own."""
+"""Primitive decompose_padding: separate blocks write the constant of a padding and the values inside it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _SHAPE = "give a block that stores T.if_then_else(0 <= i - 1 and i - 1 < n, valu
 
 @primitive(moves=False)
 def decompose_padding(sch: ScheduleState, block: BlockRef | str, loop: LoopRef) -> BlockRef:
-    """Write the constant of a padding before a loop, and then what is inside it, without tests.
+    """Write the constant of a padding before a loop, and then the values inside it, without tests.
 
-    Gives the block of the constant, `NAME_pad_const`.
+    Returns the block of the constant, `NAME_pad_const`.
 
     Before `decompose_padding("P", i)`::
 
@@ -54,8 +54,9 @@ def decompose_padding(sch: ScheduleState, block: BlockRef | str, loop: LoopRef) 
                 P[vi + 1] = A[vi]
 
     Raises:
-        ScheduleError: the block does not choose between a value and a constant, by bounds of its variables; the loop
-            is not around it, or around other blocks too; a loop from there on is not serial, or annotated.
+        ScheduleError: the block does not choose between a value and a constant by bounds of its variables; the loop is
+            not around the block, or is around other blocks, too; or that loop or one inside it is not serial, or is
+            annotated.
     """
     realize, target = sch.find_block(block), sch.find_loop(loop)
     name = unused_name(f"{realize.block.name}_pad_const", sch.tree.names)
@@ -64,7 +65,7 @@ def decompose_padding(sch: ScheduleState, block: BlockRef | str, loop: LoopRef) 
 
 
 def can_decompose_padding(sch: ScheduleState, block: BlockRef | str, loop: LoopRef) -> bool:
-    """Would `decompose_padding` take it?"""
+    """Check if `decompose_padding` would accept the block and the loop."""
     try:
         decompose_padding(sch.copy(), block, loop)
     except ScheduleError:
@@ -74,7 +75,7 @@ def can_decompose_padding(sch: ScheduleState, block: BlockRef | str, loop: LoopR
 
 @dataclass(frozen=True, slots=True)
 class _Padding:
-    """`store` puts `value` where each variable is inside its interval, and `constant` elsewhere."""
+    """A padding: `store` writes `value` if each variable is inside its interval, and `constant` elsewhere."""
 
     store: Store
     inside: Mapping[Var, Interval]
@@ -147,19 +148,19 @@ def _chain(realize: BlockRealize, loop: For) -> list[For]:
     loops, body = straight_nest(loop)
     if body is not realize:
         problem = f"{loop.var.name} is not around {realize.block.name} alone"
-        raise ScheduleError(problem, "give a loop in which nothing else is", loop.var, realize.block.name)
+        raise ScheduleError(problem, "give a loop that contains nothing else", loop.var, realize.block.name)
     for each in loops:
         check_serial(each, "decompose first, then say how the loops run")
     return loops
 
 
 def _update(tree: Tree, realize: BlockRealize, loop: For, padding: _Padding) -> Stmt:
-    """Return the nest of what is not padding, over as much of it as the loop's nest writes."""
+    """Return the nest for the values inside the padding, over the part that the loop's nest writes."""
     block, store = realize.block, padding.store
     made = written_box(tree, realize, store.buffer, {x.var for x in tree.ancestors(loop)})
     if made is None:
         problem = f"what {block.name} makes in one run of {loop.var.name} is not a box"
-        raise _refuse(realize, problem, "give a loop further out, or split by factors that divide")
+        raise _refuse(realize, problem, "give an outer loop, or split by factors that divide")
     iters: dict[Var, BlockIter] = {}
     spans: dict[Var, Span] = {}
     for it in block.iters:
@@ -171,7 +172,7 @@ def _update(tree: Tree, realize: BlockRealize, loop: For, padding: _Padding) -> 
             found = made.intervals[place]
             lo = found.lo.add(linear(index(-first)))
             if lo.is_const and not 0 <= lo.const + found.width < own.extent + found.width:
-                raise _refuse(realize, f"all that {loop.var.name} writes is padding")
+                raise _refuse(realize, f"{loop.var.name} writes only padding")
             spans[own.var] = span(SymbolicInterval(lo, found.width), own.extent, tree.ranges, most=True)
     shifted: dict[Var, Expr] = {old: add(it.var, index(padding.inside[old][0])) for old, it in iters.items()}
     ranges = iter_ranges(iters.values())
@@ -182,7 +183,7 @@ def _update(tree: Tree, realize: BlockRealize, loop: For, padding: _Padding) -> 
 
 
 def _with_own_loops(stmt: Stmt, chain: list[For], realize: BlockRealize) -> Stmt:
-    """Return the nest with the old loops that run over a variable each, so that references to them stay valid."""
+    """Return the nest with those old loops that run over one variable each, so that references to them stay valid."""
     own = {x.var for x in chain}
     loops, body = straight_nest(stmt)
     kept = {x.var: v for x, v in zip(loops, realize.values, strict=True) if isinstance(v, Var) and v in own}

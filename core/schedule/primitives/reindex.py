@@ -25,9 +25,9 @@ from pegbox.schedule.tree import Tree
 
 @primitive
 def reindex(sch: ScheduleState, block: BlockRef | str, buffer: Which) -> BlockRef:
-    """Copy what a block reads or writes into a buffer with a dimension for each of its variables that are used.
+    """Let a block read or write a copy of a buffer that has a dimension for each block variable in the indices.
 
-    Gives the copying block.
+    Returns the copying block.
 
     Before `reindex("C", ("read", 0))`::
 
@@ -46,8 +46,9 @@ def reindex(sch: ScheduleState, block: BlockRef | str, buffer: Which) -> BlockRe
         buffer: ("read", number), ("write", number), or a name.
 
     Raises:
-        ScheduleError: no such buffer; it is used at several places, at places that are read from memory, or that
-            may lie outside it; of a written buffer: other blocks write it too, or elements are written twice.
+        ScheduleError: the buffer does not exist; the block uses it at several places, at places that are read from
+            memory, or at places that may lie outside it; or, for a written buffer, other blocks write it too, or
+            elements are written twice.
     """
     realize = sch.find_block(block)
     kind, chosen = choose(realize, buffer)
@@ -59,12 +60,12 @@ def reindex(sch: ScheduleState, block: BlockRef | str, buffer: Which) -> BlockRe
 def reindex_cache_read(
     sch: ScheduleState, block: BlockRef | str, read_buffer_index: int | str, storage_scope: str, index_map: Layouter
 ) -> BlockRef:
-    """Copy what a block reads of a buffer into one where its variables say the place. Gives the copying block.
+    """Let a block read a copy of a buffer, at indices that a map of its variables gives; return the copying block.
 
     Args:
-        read_buffer_index: which buffer: its number among those that the block reads, or its name.
-        storage_scope: where the copy lives: "global", "local", "shared", "shared.dyn" or "warp".
-        index_map: a function of all variables of the block that gives the indices in the copy, or an `IndexMap`.
+        read_buffer_index: the buffer: its position among those that the block reads, or its name.
+        storage_scope: the scope of the copy: "global", "local", "shared", "shared.dyn" or "warp".
+        index_map: a function from all variables of the block to the indices in the copy, or an `IndexMap`.
 
     Before `reindex_cache_read("C", "A", "local", lambda i, j, k: (k, i))`::
 
@@ -80,8 +81,9 @@ def reindex_cache_read(
             C[vi, vj] += A_local[vk, vi] * B[vk, vj]
 
     Raises:
-        ScheduleError: no such buffer or scope; the block uses the buffer at several places, or at places that are
-            read from memory, or that may lie outside it; the map is not one to one on what is read.
+        ScheduleError: the buffer or scope does not exist; the block uses the buffer at several places, at places that
+            are read from memory, or at places that may lie outside it; or the map is not one to one on the elements
+            that are read.
     """
     realize = sch.find_block(block)
     source = choose_copied(realize, read_buffer_index)
@@ -92,15 +94,14 @@ def reindex_cache_read(
 def reindex_cache_write(
     sch: ScheduleState, block: BlockRef | str, write_buffer_index: int | str, storage_scope: str, index_map: Layouter
 ) -> BlockRef:
-    """Let a block write to a new buffer where its variables say the place, and copy that to the old one afterwards.
+    """Let a block write to a new buffer, at indices given by a map of its variables, and copy that to the old one.
 
-    Gives the copying block.
+    Returns the copying block.
 
     Args:
-        write_buffer_index: which buffer: its number among those that the block writes, or its name.
-        storage_scope: where the new buffer lives: "global", "local", "shared", "shared.dyn" or "warp".
-        index_map: a function of all variables of the block that gives the indices in the new buffer, or an
-            `IndexMap`.
+        write_buffer_index: the buffer: its position among those that the block writes, or its name.
+        storage_scope: the scope of the new buffer: "global", "local", "shared", "shared.dyn" or "warp".
+        index_map: a function from all variables of the block to the indices in the new buffer, or an `IndexMap`.
 
     Before `reindex_cache_write("C", 0, "local", lambda i, j, k: (j, i))`::
 
@@ -116,8 +117,8 @@ def reindex_cache_write(
             C[v0, v1] = C_local[v1, v0]
 
     Raises:
-        ScheduleError: no such buffer or scope; other blocks write the buffer too, or elements are written twice; the
-            map is not one to one on what is written.
+        ScheduleError: the buffer or scope does not exist; other blocks write the buffer too, or elements are written
+            twice; or the map is not one to one on the elements that are written.
     """
     realize = sch.find_block(block)
     written = choose_written(realize, write_buffer_index)
@@ -146,7 +147,7 @@ def _reindexed(
     """Let a block use a buffer through a copy, and add the block that fills the copy or writes it back.
 
     Args:
-        copy: its shape is not known yet.
+        copy: the copy, still without its shape.
         index_map: the place in the copy for all variables of the block; by default it has a dimension for each
             variable that the indices depend on.
     """
@@ -154,13 +155,13 @@ def _reindexed(
     if writes:
         check_only_writer(tree, realize, [buffer], "reindex first, decompose_reduction after")
         if has_alignment(realize, buffer):
-            problem = f"storage_align has spoken of the dimensions of {buffer.name} as they are"
-            raise ScheduleError(problem, "reindex first, storage_align after", name)
+            problem = f"storage_align refers to the present dimensions of {buffer.name}"
+            raise ScheduleError(problem, "call reindex first, then storage_align", name)
     indices = _indices(realize, buffer)
     _check_inside(realize, indices, buffer)
     used = [it for it in realize.block.iters if any(it.var in free_vars(i) for i in indices)]
     if not used:
-        # A constant place: one dimension is the least that a buffer has. A sum's init knows the spatial ones alone.
+        # A constant place: a buffer has at least one dimension. It is a spatial one if possible, for a sum's init.
         used = sorted(realize.block.iters, key=lambda it: it.is_reduce)[:1]
     copy, where = _laid_out(realize, buffer, copy, index_map, used)
     if writes:
@@ -196,7 +197,7 @@ def _check_written_once(realize: BlockRealize, buffer: Buffer, indices: Indices,
 def _laid_out(
     realize: BlockRealize, buffer: Buffer, copy: Buffer, index_map: IndexMap | None, used: list[BlockIter]
 ) -> tuple[Buffer, Indices]:
-    """Return the copy with its shape, and the place in it for the variables."""
+    """Return the copy with its shape, and the indices in it as functions of the variables."""
     iters = realize.block.iters
     shape, where = tuple(it.extent for it in used), tuple[Expr, ...](it.var for it in used)
     try:
@@ -213,7 +214,7 @@ def _laid_out(
 
 
 def _indices(realize: BlockRealize, buffer: Buffer) -> Indices:
-    """Return the one place at which a block uses a buffer."""
+    """Return the only place at which a block uses a buffer."""
     name = realize.block.name
     regions = [r for r in (*realize.block.reads, *realize.block.writes) if r.buffer is buffer]
     places: list[Indices] = []
@@ -236,7 +237,7 @@ def _indices(realize: BlockRealize, buffer: Buffer) -> Indices:
 
 
 def _check_inside(realize: BlockRealize, indices: Indices, buffer: Buffer) -> None:
-    """Raises ScheduleError: only a condition keeps the block inside the buffer; the copy would not know of it."""
+    """Check that the block stays inside the buffer without a condition, which the copy would not have."""
     ranges = iter_ranges(realize.block.iters)
     for index, extent in zip(indices, buffer.shape, strict=True):
         between = bounds(simplify(index, ranges), ranges)
@@ -244,6 +245,6 @@ def _check_inside(realize: BlockRealize, indices: Indices, buffer: Buffer) -> No
             raise ScheduleError(
                 f"the index {index} may lie outside {buffer.name}{list(buffer.shape)}, where a condition "
                 f"in {realize.block.name} keeps it from being used",
-                "compute the padding in a block of its own",
+                "compute the padding in a separate block",
                 realize.block.name,
             )

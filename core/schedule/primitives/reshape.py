@@ -54,11 +54,11 @@ def add_unit_loop(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str) -
 def loop_partition(
     sch: ScheduleState, loop: LoopRef, factors: Sequence[int | None], preserve_unit_iters: bool = True
 ) -> list[LoopRef]:
-    """Cut a loop into consecutive loops over parts of its range, each with blocks of its own; gives these loops.
+    """Cut a loop into consecutive loops over parts of its range, each with its own blocks; return these loops.
 
     Args:
-        factors: how many iterations each part has; one of them may be None, and takes the rest. What they leave
-            makes one part more.
+        factors: the number of iterations of each part; one of them may be None, and takes the rest. Otherwise,
+            remaining iterations make one more part.
         preserve_unit_iters: keep the loops of parts that have one iteration only.
 
     Before `loop_partition(i, [2, None])`::
@@ -73,10 +73,10 @@ def loop_partition(
         for i in range(8):
             block C_i_1: vi = i + 2
 
-    Of a reduction whose reduce loop is cut, only the first part starts; the others go on.
+    If a reduce loop is cut, only the first part initializes the reduction; the others continue it.
 
     Raises:
-        ScheduleError: the parts have more iterations than there are; the loop is not serial, or annotated; a
+        ScheduleError: the parts have more iterations than the loop; the loop is not serial, or is annotated; or a
             reduction would start in several parts.
     """
     old = sch.find_loop(loop)
@@ -90,7 +90,7 @@ def loop_partition(
         keep.append(size > 1 or preserve_unit_iters)
         parts.append(_part(sch.tree, old, end - size, size, names, keep=keep[-1]))
     after = Tree(sch.tree.replace(old, seq(*(stmt for _, stmt in parts))))
-    # What each iteration of a parallel loop inside had for itself is now shared by the parts.
+    # The parts now share the buffers that each iteration of an inner parallel loop had for itself.
     copied = [v for v, x in after.loops.items() if x.kind.is_concurrent and v not in sch.tree.loops]
     check_kinds(after, copied)
     sch.update(after)
@@ -99,9 +99,9 @@ def loop_partition(
 
 @primitive(any_block=True)
 def reorder_block_iter_var(sch: ScheduleState, block: BlockRef | str, new_order: Sequence[int]) -> None:
-    """Put the variables of a block into another order; the loops around it stay.
+    """Reorder the variables of a block; the loops around it stay.
 
-    The order of the variables is the order of the loops that `compute_at` and `blockize` make.
+    `compute_at` and `blockize` make their loops in the order of the variables.
 
     Before `reorder_block_iter_var("C", [1, 0])`::
 
@@ -125,7 +125,7 @@ def reorder_block_iter_var(sch: ScheduleState, block: BlockRef | str, new_order:
         names = ", ".join(f"{n}: {it.var.name}" for n, it in enumerate(old.block.iters))
         raise ScheduleError(
             f"{list(new_order)} does not hold each variable once",
-            f"give the numbers of all variables in their new order; they are {names}",
+            f"give the positions of all variables in their new order; they are {names}",
             old.block.name,
         )
     numbers = [n for n in order if n is not None]
@@ -143,8 +143,8 @@ def _sizes(loop: For, factors: Sequence[int | None]) -> list[int]:
     rest = loop.extent - known
     if given.count(None) > 1 or rest < (None in given):
         raise ScheduleError(
-            f"{known} iterations and {given.count(None)} part(s) "
-            f"more do not fit into the {loop.extent} of {loop.var.name}",
+            f"{known} iterations and {given.count(None)} further part(s) "
+            f"do not fit into the {loop.extent} iterations of {loop.var.name}",
             "give sizes that leave at least one iteration for the part None, of which there may be one",
             loop.var,
         )
@@ -171,7 +171,7 @@ def _check_plain(tree: Tree, loop: For) -> None:
 
 
 def _part(tree: Tree, loop: For, first: int, size: int, names: Mapping[str, str], *, keep: bool) -> tuple[Var, Stmt]:
-    """Return a part of a loop, `size` iterations from `first` on, with fresh loops and new names of blocks."""
+    """Return a part of a loop, `size` iterations from `first` on, with fresh loops and new block names."""
     var = Var(loop.var.name)
     copied = fresh_copy(loop.body, names.__getitem__)
     ranges = {**tree.ranges, **loop_ranges(copied), var: (0, size - 1)}

@@ -1,4 +1,4 @@
-"""Primitive rfactor: a reduction is split along a loop.
+"""Primitive rfactor, which splits a reduction along a loop.
 
 The idea is Halide's (Suriana, Adams and Kamil, "Parallel Associative Reductions in Halide", CGO 2017).
 """
@@ -32,13 +32,13 @@ _Item = TypeVar("_Item")
 
 @primitive
 def rfactor(sch: ScheduleState, loop: LoopRef, factor_axis: int = 0) -> BlockRef:
-    """Let each iteration of a reduce loop reduce into an element of its own, and combine those afterwards.
+    """Let each iteration of a reduce loop reduce into its own element, and combine these afterwards.
 
     Args:
         loop: a loop that binds reduce variables only. It becomes a spatial loop of the partial results.
-        factor_axis: the place of the new dimension among those of the output; negative counts from the end.
+        factor_axis: the position of the new dimension among those of the output; a negative one counts from the end.
 
-    Gives the block of the partial results, `NAME_rf`; the buffer that holds them is `OUTPUT_rf`.
+    Returns the block of the partial results, `NAME_rf`; the buffer that holds them is `OUTPUT_rf`.
 
     Before `rfactor(k_1)`::
 
@@ -66,9 +66,9 @@ def rfactor(sch: ScheduleState, loop: LoopRef, factor_axis: int = 0) -> BlockRef
                     C[vi] = C[vi] + C_rf[vk_1, vi]
 
     Raises:
-        ScheduleError: not exactly one block is below the loop, or it is not a reduction, or was decomposed; its
-            combiner is not known; the loop is spatial; some loop binds spatial and reduce variables at once;
-            a reduce loop holds other blocks as well; `factor_axis` is not a place in the output.
+        ScheduleError: there is not exactly one block below the loop, or it is not a reduction, or was decomposed; its
+            combiner is not known; the loop is spatial; a loop binds spatial and reduce variables at once; a reduce loop
+            contains other blocks, too; or `factor_axis` is not a position in the output.
     """
     before = sch.tree
     plan = _Checks(before, sch.find_loop(loop), factor_axis).done()
@@ -81,11 +81,11 @@ def rfactor(sch: ScheduleState, loop: LoopRef, factor_axis: int = 0) -> BlockRef
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A reduction that can be taken apart along `loop`.
+    """A plan to split a reduction along `loop`.
 
-    `chain` are the loops that hold nothing but the block, outermost first. `group` are the loops that are bound
-    together with `loop`: the reduce variables that they bind give way to the loops themselves. The conditions on the
-    block speak of the group (`inside`), of other reduce loops (`partial`), or of no reduce loop (`common`).
+    `chain` are the loops that contain only the block, outermost first. `group` are the loops that are bound together
+    with `loop`: these loops replace the reduce variables that they bind. The conditions on the block depend on the
+    group (`inside`), on other reduce loops (`partial`), or on no reduce loop (`common`).
     """
 
     realize: BlockRealize
@@ -146,7 +146,7 @@ class _Checks:
             self._refuse(f"block {block.name} is not a reduction", "give a loop of a reduction", block.name)
         if block.init is None:
             self._refuse(
-                f"{block.name} has no init (any more), so that partial results would not know where to start",
+                f"{block.name} has no init (any more), so partial results would have no initial value",
                 "rfactor first, decompose_reduction after",
                 block.name,
             )
@@ -222,7 +222,7 @@ class _Checks:
         return chain
 
     def _group(self, realize: BlockRealize) -> set[Var]:
-        """Return the loop, and those that share a reduce variable with one of the group."""
+        """Return the loop, and all loops that are connected with it through shared reduce variables."""
         bindings = [free_vars(value) for value in reduce_values(realize)]
         group = {self.loop.var}
         while True:
@@ -233,7 +233,7 @@ class _Checks:
 
 
 def _rfactored(tree: Tree, plan: _Plan) -> tuple[Function, str]:
-    """Return the program with the two blocks, and the name of the first."""
+    """Return the program with the two blocks, and the name of the first one."""
     taken = {b.name for b in (*tree.func.params, *tree.func.allocs)}
     name = unused_name(f"{plan.realize.block.name}_rf", tree.names)
     held = tuple(
@@ -281,7 +281,7 @@ def _partial(plan: _Plan, held: Sequence[Buffer], name: str) -> BlockRealize:
 def _partial_body(
     plan: _Plan, held: Sequence[Buffer], factor: Var, mapping: Mapping[Var, Expr], inside: Expr, *, reduces: bool
 ) -> tuple[Stmt, Stmt | None]:
-    """Return the body and init. Without a reduce variable, each element is the single value, or the identity."""
+    """Return the body and init. Without a reduce variable, each element is a single value, or the identity."""
     how = plan.combination
     places = [_with([substitute(i, mapping) for i in index], plan.axis, factor) for index in how.indices]
     sources = [substitute(source, mapping) for source in how.sources]

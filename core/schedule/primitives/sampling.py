@@ -1,8 +1,8 @@
 """Primitives for random decisions, which the trace records: tile sizes, categories, places.
 
-The numbers that are drawn may be used like any others. A trace knows where they come from, so that a replay with
-another decision gives its later steps the new numbers. The primitives are those of MetaSchedule (Shao et al., "Tensor
-Program Optimization with Probabilistic Programs", NeurIPS 2022).
+Drawn numbers can be used like any others. A trace records their origin: a replay with another decision gives later
+steps the new numbers. The primitives are those of MetaSchedule (Shao et al., "Tensor Program Optimization with
+Probabilistic Programs", NeurIPS 2022).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def sample_perfect_tile(
     """Draw factors for `split` that divide the loop's extent: each list of factors is as likely as any other.
 
     Args:
-        n: how many factors.
-        max_innermost_factor: the last factor is at most that; None for no limit.
-        decision: the factors, instead of drawing them.
+        n: the number of factors.
+        max_innermost_factor: the upper limit of the last factor; None for no limit.
+        decision: the factors, if they are not to be drawn.
 
-    On a loop of 64 iterations, `sample_perfect_tile(i, 2)` gives one of `[64, 1]`, `[32, 2]`, `[16, 4]`, `[8, 8]`,
+    On a loop of 64 iterations, `sample_perfect_tile(i, 2)` returns one of `[64, 1]`, `[32, 2]`, `[16, 4]`, `[8, 8]`,
     `[4, 16]`, each with a probability of one in five.
 
     Raises:
@@ -69,15 +69,15 @@ def sample_partitioned_tile(
     innerpart_factor: int = 1,
     decision: Sequence[int] | None = None,
 ) -> list[SampledInt]:
-    """Draw factors for `split` that divide the loop's extent, the inner ones a multiple of a number together.
+    """Draw factors for `split` that divide the loop's extent; the product of the inner ones is a multiple of a number.
 
     Args:
-        n: how many factors.
+        n: the number of factors.
         partition_pos: the number of outer factors; the others are inner ones.
-        innerpart_factor: the product of the inner factors is a multiple of it.
-        decision: the factors, instead of drawing them.
+        innerpart_factor: the number of which the product of the inner factors is a multiple.
+        decision: the factors, if they are not to be drawn.
 
-    On a loop of 16 iterations, `sample_partitioned_tile(i, 2, 1, 4)` gives `[4, 4]`, `[2, 8]` or `[1, 16]`, each as
+    On a loop of 16 iterations, `sample_partitioned_tile(i, 2, 1, 4)` returns `[4, 4]`, `[2, 8]` or `[1, 16]`, each as
     likely as the others.
 
     Raises:
@@ -101,28 +101,28 @@ def sample_partitioned_tile(
 def sample_categorical(
     sch: ScheduleState, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
 ) -> SampledInt:
-    """Draw one of some numbers.
+    """Draw one of several numbers.
 
     Args:
-        probs: how likely each of them is, in the same order; they are taken relative to their sum.
-        decision: the place of the number among the candidates, instead of drawing it.
+        probs: the probabilities of the numbers, in the same order, relative to their sum.
+        decision: the position of the number among the candidates, if it is not to be drawn.
 
-    `sample_categorical([0, 16, 64], [0.5, 0.25, 0.25])` gives 0 in half of the cases.
+    `sample_categorical([0, 16, 64], [0.5, 0.25, 0.25])` returns 0 in half of the cases.
 
     Raises:
-        ScheduleError: no candidates, other numbers of candidates and probabilities, negative probabilities, or a
-            decision that is not a place in the list.
+        ScheduleError: there are no candidates, the numbers of candidates and probabilities differ, a probability is
+            negative, or the decision is not a position in the list.
     """
     values, weights = [int(c) for c in candidates], [float(p) for p in probs]
     if not values or len(values) != len(weights):
         raise ScheduleError(f"{len(values)} candidates but {len(weights)} probabilities", "give one for each")
     if not all(math.isfinite(w) and w >= 0 for w in weights) or sum(weights) <= 0:
-        raise ScheduleError(f"the probabilities {weights} are none", "give numbers from 0 up, not all of them 0")
+        raise ScheduleError(f"{weights} are not probabilities", "give numbers from 0 up, not all of them 0")
     if decision is None:
         decision = sch.rng.choices(range(len(values)), weights)[0]
     if not 0 <= decision < len(values):
         raise ScheduleError(
-            f"there is no candidate {value_text(decision)}", f"decide for a place from 0 to {len(values) - 1}"
+            f"there is no candidate {value_text(decision)}", f"give a position from 0 to {len(values) - 1}"
         )
     sch.amended["decision"] = int(decision)
     return SampledInt(values[decision], _drawing(sch))
@@ -132,13 +132,13 @@ def sample_categorical(
 def sample_compute_location(
     sch: ScheduleState, block: BlockRef | str, decision: int | None = None
 ) -> LoopRef | SampledInt:
-    """Draw a place for a producer: any loop at which `compute_at` takes it, where it is now, or inline.
+    """Draw a place for a producer: any loop that `compute_at` accepts for it, its present place, or inline.
 
     Args:
-        decision: the depth of the loop among those around the block's first consumer, -1 to leave the block where
-            it is, -2 to inline it; instead of drawing one.
+        decision: the depth of the loop among those around the block's first consumer, -1 to leave the block where it
+            is, -2 to inline it; if it is not to be drawn.
 
-    Gives a loop, -1 or -2, which `compute_at(block, ...)` takes: it moves, leaves or inlines the block.
+    Returns a loop, -1 or -2, which `compute_at(block, ...)` accepts: it moves, leaves or inlines the block.
 
     Raises:
         ScheduleError: the decision is not a legal place.
@@ -151,7 +151,7 @@ def sample_compute_location(
         legal = ", ".join(map(str, sorted(places)))
         raise ScheduleError(
             f"{value_text(decision)} is not a legal place for it",
-            f"decide for one of {legal}: a loop of its first consumer by depth, {ROOT} to stay, {INLINE} to inline",
+            f"give one of {legal}: a loop of its first consumer by depth, {ROOT} to stay, {INLINE} to inline",
             name,
         )
     sch.amended["decision"] = int(decision)
@@ -161,9 +161,9 @@ def sample_compute_location(
 
 @primitive(any_block=True)
 def enter_postproc(sch: ScheduleState) -> None:
-    """Mark in the trace that the steps from here on are postprocessing; the program stays as it is.
+    """Mark the steps from here on as postprocessing in the trace; the program does not change.
 
-    `trace.simplified(remove_postproc=True)` and `apply_to_schedule(sch, remove_postproc=True)` leave them out.
+    `trace.simplified(remove_postproc=True)` and `apply_to_schedule(sch, remove_postproc=True)` omit them.
     """
 
 
@@ -193,7 +193,7 @@ def _works(sch: ScheduleState, call: Callable[[], object]) -> bool:
 
 
 def _drawing(sch: ScheduleState) -> object:
-    """Return a token for the step that is being done."""
+    """Return a token for the current step."""
     draw = object()
     sch.draws[draw] = len(sch.steps)
     return draw
@@ -207,11 +207,11 @@ def _tile(
     decision: Sequence[int] | None,
     is_legal: Callable[[list[int]], bool],
 ) -> list[SampledInt]:
-    """Return the factors that were drawn, or those of a decision, which are checked."""
+    """Return the factors that were drawn, or check and return those of a decision."""
     factors = [int(f) for f in (() if decision is None else decision)] if drawn is None else drawn
     whole = len(factors) == n and min(factors) >= 1 and math.prod(factors) == loop.extent
     if not whole or not is_legal(factors):
-        raise _no_tile(loop, f"the decision {factors} is none of the lists it may draw")
+        raise _no_tile(loop, f"the decision {factors} is not one of the lists that may be drawn")
     sch.amended["decision"] = tuple(factors)
     draw = _drawing(sch)
     return [SampledInt(f, draw, place) for place, f in enumerate(factors)]
@@ -233,7 +233,7 @@ def _factors(rng: Random, extent: int, n: int, limit: int) -> list[int]:
     last = rng.choices(innermost, [_count(extent // d, n - 1) for d in innermost])[0]
     factors = [1] * (n - 1)
     for prime, power in _primes(extent // last).items():
-        # Stars and bars: where n - 2 bars stand among the primes says how many of them each factor gets.
+        # Stars and bars: the positions of n - 2 bars among the primes decide how many primes each factor gets.
         bars = sorted(rng.sample(range(power + n - 2), n - 2))
         ends = [-1, *bars, power + n - 2]
         for place in range(n - 1):
@@ -242,7 +242,7 @@ def _factors(rng: Random, extent: int, n: int, limit: int) -> list[int]:
 
 
 def _partitioned(rng: Random, extent: int, n: int, outer: int, factor: int) -> list[int]:
-    """Return a factorization whose factors from `outer` on make a multiple of `factor`; all are equally likely."""
+    """Draw a factorization in which the product of the factors from `outer` on is a multiple of `factor`, uniformly."""
     if not outer:
         return _factors(rng, extent, n, extent)
     inner = [d for d in range(factor, extent + 1, factor) if extent % d == 0]

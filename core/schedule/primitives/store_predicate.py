@@ -24,15 +24,16 @@ from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree, annotated
 
-_MOST_THREADS = 1 << 16  # up to so many a predicate is tried out
+_MOST_THREADS = 1 << 16  # the most threads for which a predicate is evaluated
 
 
 @primitive
 def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: str | Expr) -> None:
-    """Let a block store only in those threads where a condition on thread axes holds.
+    """Let a block store only in threads for which a condition on thread axes holds.
 
     Args:
-        predicate: such as "threadIdx.x == 0", or `tx.var.equal(0)` for a thread axis `tx`; the trace has it as text.
+        predicate: such as "threadIdx.x == 0", or `tx.var.equal(0)` for a thread axis `tx`; the trace records it as
+            text.
 
     Before `set_store_predicate("B", "threadIdx.x == 0")`::
 
@@ -45,13 +46,14 @@ def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: st
             block B: B[0] = B[0] + A[vk]
                 annotation store_predicate = threadIdx.x == 0
 
-    It may only drop stores that other threads do as well: where threads reduce together, all of them have the
-    result (the block keeps the condition as a note); threads that the block does not distinguish compute the same
-    (they are left out).
+    The condition may only drop stores that other threads do as well: if threads reduce together, all of them have the
+    result (the block keeps the condition as an annotation); threads that the block does not distinguish compute the
+    same values (the others are then skipped).
 
     Raises:
-        ScheduleError: no condition on thread axes; no loop around the block is bound to one of them; it holds for
-            no thread; an axis selects what the block writes, or other threads need it too.
+        ScheduleError: the predicate is not a condition on thread axes; no loop around the block is bound to one of
+            them; the condition holds for no thread; an axis selects the elements that the block writes, or other
+            threads need these, too.
     """
     change = _Predicate(sch.tree, sch.find_block(block), predicate)
     sch.amended["predicate"] = change.text
@@ -59,14 +61,14 @@ def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: st
 
 
 class _Predicate:
-    """A set_store_predicate."""
+    """A call of set_store_predicate."""
 
     def __init__(self, tree: Tree, realize: BlockRealize, predicate: str | Expr) -> None:
         self.tree = tree
         self.realize = realize
         self.predicate = predicate
         self.text = predicate if isinstance(predicate, str) else _text(predicate)
-        # If an axis has several loops, the innermost distinguishes the threads.
+        # If an axis has several loops, the innermost one distinguishes the threads.
         self.loops = {x.kind.value: x for x in tree.ancestors(realize) if x.kind.is_bound}
 
     def done(self) -> Tree:
@@ -110,7 +112,7 @@ class _Predicate:
         return found
 
     def _check_alone(self) -> None:
-        """Check that no other block writes the elements: all threads would go on writing, as an init over a sum."""
+        """Check that no other block writes the elements: all threads would still run it, like an init after a sum."""
         buffers = {region.buffer for region in self.realize.block.writes}
         others = [r.block.name for b in buffers for r in self.tree.writers(b) if r is not self.realize]
         if others:
@@ -126,25 +128,25 @@ class _Predicate:
         guards = [part for part in conjuncts(self.realize.predicate) if free_vars(part) & axes]
         for part in guards:
             if not free_vars(part) <= axes:
-                raise self._refuse(f"which threads store is limited already, to where {part}", "use another axis")
+                raise self._refuse(f"the storing threads are limited already, by {part}", "use another axis")
         return guards
 
     def _check_some(self, condition: Expr, loops: Sequence[For]) -> None:
         """Check that the condition holds for a thread."""
         if prod(loop.extent for loop in loops) > _MOST_THREADS:
-            raise self._refuse("it speaks of too many threads to try them out", "use fewer axes in it")
+            raise self._refuse("it depends on too many threads to evaluate it for each", "use fewer axes in it")
         threads = product(*(range(loop.extent) for loop in loops))
         names = [x.var for x in loops]
         if not any(evaluate(condition, dict(zip(names, values, strict=True))) for values in threads):
-            raise self._refuse("it holds for no thread, so that nothing would be stored", "let it hold for one of them")
+            raise self._refuse("it holds for no thread, so nothing would be stored", "let it hold for one of them")
 
     def _keeps_all(self, loop: For) -> bool:
-        """Do all threads have the value anyway? Otherwise only the threads that the condition drops may be without."""
+        """Decide if all threads have the value anyway; else check that dropped threads do not need it."""
         name = self.realize.block.name
         if any(mentions(v, loop.var) for v in spatial_values(self.realize)):
             raise self._refuse(
                 f"{loop.kind.value} selects what {name} writes: elements would be left without a value",
-                "use an axis that the block reduces over or does not speak of",
+                "use an axis that the block reduces over or does not use",
                 loop.var,
             )
         if any(mentions(v, loop.var) for v in reduce_values(self.realize)):

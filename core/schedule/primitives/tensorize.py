@@ -1,4 +1,4 @@
-"""Primitive tensorize: the statements of an intrinsic in place of the nest inside a block."""
+"""Primitive tensorize, which replaces the nest inside a block by the statements of an intrinsic."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _Item = TypeVar("_Item")
 def tensorize(
     sch: ScheduleState, block_or_loop: BlockRef | LoopRef | str, tensor_intrin: str, preserve_unit_iters: bool = True
 ) -> None:
-    """Let a tensor intrinsic compute what a loop (or a block of blocks) computes.
+    """Replace a loop (or the nest inside a block) by a tensor intrinsic that computes the same.
 
     Args:
-        block_or_loop: a loop, of which a block is made first (`blockize`), or such a block.
-        tensor_intrin: the name of an intrinsic: one that `tir.TensorIntrin.register` made known, or a shipped one.
-        preserve_unit_iters: as TVM takes it; blocks keep their variables of one iteration in any case.
+        block_or_loop: a loop, which becomes a block first (see `blockize`), or such a block.
+        tensor_intrin: the name of an intrinsic, registered with `tir.TensorIntrin.register` or shipped.
+        preserve_unit_iters: accepted as in TVM; blocks always keep their variables of one iteration.
 
-    The nest has to compute what the intrinsic's description does: the same extents, the same elements (from where
-    the tile begins), the same expressions, in which only the operands of + and * may change places.
+    The nest must match the intrinsic's description: the same extents, the same elements (relative to the tile's first
+    one), and the same expressions, in which only the operands of + and * may be swapped.
 
     Before `tensorize(i_1, "fill_4x4")`::
 
@@ -65,8 +65,8 @@ def tensorize(
                         C[vi_o * 4 + i, vj_o * 4:vj_o * 4 + 4] = broadcast(0.0, 4)
 
     Raises:
-        ScheduleError: no intrinsic of that name, the nest is not what it describes (both sides are shown), the
-            tiles are not whole, or the operands lie otherwise in memory than the intrinsic needs.
+        ScheduleError: there is no intrinsic of that name, the nest does not match its description (both sides are
+            shown), the tiles are not whole, or the operands do not have the memory layout that the intrinsic needs.
     """
     tree = sch.tree
     intrin = TensorIntrin.get(tensor_intrin)
@@ -90,11 +90,11 @@ def with_intrinsic(
 
     Args:
         outer: a block with one nest around one block inside.
-        ranges: of the variables around.
+        ranges: the ranges of the variables around it.
         params: the buffers whose shapes lowering does not change.
 
     Raises:
-        Mismatch: the nest is not what the intrinsic describes, or the statements do not fit its buffers.
+        Mismatch: the nest does not match the intrinsic's description, or the statements do not fit its buffers.
     """
     block = outer.block
     known = {**ranges, **iter_ranges(block.iters)}
@@ -106,7 +106,7 @@ def with_intrinsic(
     _, theirs = described(intrin)
     if theirs.block.init is None:
         if intrin.body is None:
-            raise Mismatch("the intrinsic has no statements for what it describes; give decl_tensor_intrin a body")
+            raise Mismatch("the intrinsic has a description without statements; give decl_tensor_intrin a body")
         return _with(outer, write(intrin.body, goes_on=theirs.block.is_reduction), block.init)
     if block.init is not None:
         match_init(block.init, intrin, operands, known)
@@ -116,7 +116,7 @@ def with_intrinsic(
 def _nest(body: Stmt) -> tuple[list[For], BlockRealize]:
     loops, node = straight_nest(body)
     if not isinstance(node, BlockRealize):
-        raise Mismatch("inside the block is not one nest around one block; give a loop, or a block from blockize")
+        raise Mismatch("the block does not hold one nest around one block; give a loop, or a block from blockize")
     return loops, node
 
 
@@ -125,7 +125,7 @@ def _with(outer: BlockRealize, body: Stmt, init: Stmt | None) -> BlockRealize:
 
 
 def _reduction(outer: BlockRealize, intrin: TensorIntrin, write: _IntrinsicWriter) -> BlockRealize:
-    """Choose the parts of an intrinsic whose description starts its sum."""
+    """Choose the parts of an intrinsic whose description initializes its sum."""
     block = outer.block
     steps = [it for it in block.iters if it.is_reduce and it.extent > 1]
     if block.init is not None and not steps and intrin.body is not None:
@@ -136,7 +136,7 @@ def _reduction(outer: BlockRealize, intrin: TensorIntrin, write: _IntrinsicWrite
             if block.init is None
             else f"the reduction goes on outside the nest, in {', '.join(it.var.name for it in steps)}"
         )
-        raise Mismatch(f"{why}, but the intrinsic only starts and reduces at once; give it a reset and an update")
+        raise Mismatch(f"{why}, but the intrinsic can only start and reduce at once; give it a reset and an update")
     if block.init is None:
         return _with(outer, write(intrin.update, goes_on=True), None)
     if intrin.reset is not None:
@@ -148,7 +148,7 @@ def _reduction(outer: BlockRealize, intrin: TensorIntrin, write: _IntrinsicWrite
 
 
 def _check_inside(operand: Buffer, place: Operand, ranges: Ranges) -> None:
-    """Check that all elements of an operand are inside its buffer: the intrinsic may touch each of them."""
+    """Check that all elements of an operand are inside its buffer, as the intrinsic may access each of them."""
     for dim, (offset, extent) in enumerate(zip(place.offsets, place.buffer.shape, strict=True)):
         count = operand.shape[place.dims.index(dim)] if dim in place.dims else 1
         between = bounds(offset.to_expr(), ranges)
@@ -161,7 +161,7 @@ def _check_inside(operand: Buffer, place: Operand, ranges: Ranges) -> None:
 
 @dataclass
 class _IntrinsicWriter:
-    """A writer of an intrinsic's statements for the operands of a nest, with loops and buffers of their own."""
+    """A writer of an intrinsic's statements for the operands of a nest, with fresh loops and buffers."""
 
     operands: Mapping[Buffer, Operand]
     ranges: Ranges
@@ -169,7 +169,7 @@ class _IntrinsicWriter:
     intrin: TensorIntrin
 
     def __call__(self, stmt: Stmt, *, goes_on: bool = False) -> Stmt:
-        """Return the statements. With `goes_on` they add to existing values, and so read all that they write."""
+        """Return the statements. With `goes_on` they add to existing values, and so read everything that they write."""
         self.goes_on = goes_on
         fresh = fresh_copy(stmt, str)
         exprs = (node for s in walk(fresh) for e in expressions(s) for node in walk_expr(e))
@@ -214,14 +214,14 @@ class _IntrinsicWriter:
         return load.at(place.buffer, where)
 
     def _assumed(self, buffer: Buffer) -> tuple[int | None, ...]:
-        """Return the strides that a function assumes: rows follow each other, unless it is given their distance."""
+        """Return the strides that a function assumes: rows are contiguous, unless their distance is an argument."""
         dims = range(len(buffer.shape))
         return tuple(None if (buffer, d) in self.strides else prod(buffer.shape[d + 1 :]) for d in dims)
 
     def _check_strides(self, address: Address) -> None:
         shape = address.buffer.shape
         if address.buffer not in self.params:
-            return  # lowering may give it another shape; the code generator looks again
+            return  # lowering may change its shape; the code generator checks again
         for dim, wanted in enumerate(address.strides):
             have = prod(shape[dim + 1 :])
             if wanted is not None and wanted != have and address.extents[dim] > 1:
@@ -231,7 +231,7 @@ class _IntrinsicWriter:
                 )
 
     def _spread(self, buffer: Buffer, values: tuple[_Item, ...], other: _Item) -> tuple[_Item, ...]:
-        """Put the value of each dimension of the operand at its dimension of the real buffer."""
+        """Map the value for each dimension of the operand to the corresponding dimension of the real buffer."""
         place = self.operands[buffer]
         found = [other] * len(place.buffer.shape)
         for dim, value in zip(place.dims, values, strict=True):

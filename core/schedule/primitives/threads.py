@@ -20,11 +20,11 @@ from pegbox.shown import value_text
 
 @primitive
 def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | None = None) -> None:
-    """Let each iteration be a block of threads, a thread, or a virtual thread.
+    """Bind a loop to a thread axis: each iteration is a block of threads, a thread, or a virtual thread.
 
     Args:
         thread_axis: blockIdx.x/y/z, threadIdx.x/y/z, vthread or vthread.x/y/z.
-        extent: how many iterations there must be; by default as many as there are.
+        extent: the number of iterations that the loop must have; by default, any.
 
     Before `bind(i_1, "threadIdx.x")`::
 
@@ -38,17 +38,17 @@ def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | N
             for i_1 in thread(threadIdx.x) range(32):
                 block C: ...
 
-    Below the threads of a block, one more loop of the same axis means that they share its work: a stage of scope
-    "shared" that is placed there computes what all threads need, and each of them does its part. A barrier is
-    put before and after it. A loop that only reduces may be bound to threadIdx: the threads reduce together.
+    Below a loop over threads, a second loop with the same axis shares its work among them: a stage of scope "shared"
+    that is placed there computes the values that all threads need, and each thread does its part, between two barriers.
+    A loop that only reduces may be bound to threadIdx: the threads reduce together.
 
-    On a CPU the loops run one iteration after the other; what threads share is computed once.
+    On a CPU the loops run one iteration after the other; shared values are computed once.
 
     Raises:
-        ScheduleError: an unknown axis; the loop is vectorized, parallel, unrolled or bound already, or is
-            inside a parallel or vectorized loop or around a parallel one; two iterations would write one
-            element; another extent than `extent`, or than the axis has elsewhere in the kernel; the axis is
-            bound around the loop already, and the work is not shared.
+        ScheduleError: the axis is unknown; the loop is vectorized, parallel, unrolled or bound already, or is inside a
+            parallel or vectorized loop or around a parallel one; two iterations would write one element; the loop's
+            extent is not `extent`, or not that of the axis elsewhere in the kernel; or a loop around it is bound to the
+            axis, and the work is not shared.
     """
     old = sch.find_loop(loop)
     if thread_axis not in AXES:
@@ -56,13 +56,13 @@ def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | N
     if old.kind is not ForKind.SERIAL:
         raise ScheduleError(
             f"{old.var.name} is {old.kind.in_words} already",
-            "bind a serial loop; split the loop first if a part of it shall be bound",
+            "bind a serial loop; to bind a part of the loop, split it first",
             old.var,
         )
     if extent is not None and extent != old.extent:
         raise ScheduleError(
             f"{thread_axis} has {value_text(extent)} threads, but {old.var.name} {old.extent} iterations",
-            "split the loop so that it has as many, or give the axis no domain",
+            "split the loop so that it has as many iterations, or give the axis no extent",
             old.var,
         )
     changed = Tree(sch.tree.replace(old, replace(old, kind=ForKind(thread_axis))))
@@ -74,7 +74,7 @@ def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | N
 def env_threads(
     sch: ScheduleState, block_or_loop: BlockRef | LoopRef | str, threads: Sequence[tuple[str, int]]
 ) -> None:
-    """Start threads around a loop, or around a block; loops inside that are bound to the same axes join them.
+    """Start threads around a loop, or around a block; inner loops that are bound to the same axes use them.
 
     Args:
         threads: (thread axis, number of threads), outermost first.
@@ -93,8 +93,8 @@ def env_threads(
                     block C: ...
 
     Raises:
-        ScheduleError: an unknown axis or no positive number; the axis has another extent in the kernel, or its
-            threads would get in each other's way.
+        ScheduleError: an axis is unknown, or its number of threads is not positive; the axis has another extent in the
+            kernel, or its threads would conflict.
     """
     old: Stmt = sch.find_loop(block_or_loop) if isinstance(block_or_loop, LoopRef) else sch.find_block(block_or_loop)
     new, loops = old, []
@@ -102,7 +102,7 @@ def env_threads(
         tag, extent = pair if isinstance(pair, list | tuple) and len(pair) == 2 else (None, pair)
         if tag not in AXES or not isinstance(extent, int) or extent < 1:
             raise ScheduleError(
-                f"no thread axis is ({tag!r}, {extent!r})",
+                f"({tag!r}, {extent!r}) is not a thread axis and its number of threads",
                 f"give pairs of one of {', '.join(AXES)} and a number of threads",
                 program=shown(sch.tree),
             )

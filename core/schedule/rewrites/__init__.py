@@ -1,1 +1,1 @@
-"""Rewrites of programs that several primitives share: copies, layouts, inlined values, and moves of blocks."""
+"""Program rewrites that several primitives share: copies, layouts, inlined values, and moves of blocks."""

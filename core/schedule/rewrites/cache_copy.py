@@ -1,7 +1,7 @@
-"""Copy blocks of cache_read and cache_write, and their places: before the first reader, after the last writer.
+"""The copy blocks of cache_read and cache_write, and their places: before the first reader, after the last writer.
 
-At the top of the program a copy takes the whole buffer. Where the buffer is made inside loops around its readers,
-the copy is in those loops too, and takes the elements that one iteration needs or makes.
+At the top of the program, a copy takes the whole buffer. If the buffer is computed inside loops around its readers, the
+copy is in those loops, too, and takes the elements that one iteration needs or computes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pegbox.schedule.tree import Tree, children, with_allocs
 
 
 def fresh_iters(shape: Sequence[int]) -> tuple[BlockIter, ...]:
-    """Make spatial variables `v0`, `v1` ... over a shape."""
+    """Make spatial variables `v0`, `v1`, ... over a shape."""
     return tuple(BlockIter(Var(f"v{n}"), extent, IterKind.SPATIAL) for n, extent in enumerate(shape))
 
 
@@ -43,11 +43,11 @@ def copy_block(name: str, extents: Sequence[int], source: Buffer, target: Buffer
 def read_through_copy(
     tree: Tree, source: Buffer, scope: str, name: str, readers: Sequence[str], *, at: Var | None = None
 ) -> tuple[Tree, str]:
-    """Return the program in which blocks read a copy of a buffer, and the name of the block that fills it.
+    """Return the program in which blocks read a copy of a buffer, and the name of the block that fills the copy.
 
     Args:
         name: the block on which the primitive is called.
-        at: a loop around all of the readers in which the copy is to be made.
+        at: a loop around all of the readers, for a copy inside it.
     """
     copy = _copy_buffer(tree, source, scope, name)
     changed = redirect(tree, readers, source, copy)
@@ -59,12 +59,12 @@ def read_through_copy(
 def write_through_copy(
     tree: Tree, target: Buffer, scope: str, name: str, served: Sequence[str] = (), *, at: For | None = None
 ) -> tuple[Tree, str]:
-    """Return the program in which the writers of a buffer write to a new one, and the name of the block that copies it.
+    """Return the program in which the writers of a buffer write to a new one, and the copying block's name.
 
     Args:
         name: the block on which the primitive is called.
-        served: readers that read the new buffer.
-        at: a loop around all of the writers in which the copy is to be made.
+        served: the readers that read the new buffer.
+        at: a loop around all of the writers, for a copy inside it.
     """
     copy = _copy_buffer(tree, target, scope, name)
     writers = [w.block.name for w in tree.writers(target)]
@@ -75,10 +75,10 @@ def write_through_copy(
 
 
 def _copy_buffer(tree: Tree, original: Buffer, scope: str, name: str) -> Buffer:
-    """Return a buffer like another one, in a scope, with a name of its own."""
+    """Return a buffer like another one, in a given scope, with a new name."""
     if has_gaps(tree, original):
         raise ScheduleError(
-            f"the padding of {original.name} is never written, so that no copy of all of it can be taken",
+            f"the padding of {original.name} is never written, so the whole buffer cannot be copied",
             "make the copy before transform_layout, or give transform_layout a pad_value",
             name,
         )
@@ -97,7 +97,7 @@ def before_readers(
 
     Args:
         tree: the program in which the readers read `target`.
-        at: a loop around all of the readers in which the block is to be.
+        at: a loop around all of the readers, for the block inside it.
     """
     nodes = [tree.blocks[name] for name in readers]
     writers = tree.writers(source)
@@ -114,7 +114,7 @@ def before_readers(
         )
     added = Tree(with_allocs(tree.func, add=(target,)))
     if loop is None:
-        # Inside a block, only the part that the block needs: its variables are fixed there.
+        # A copy inside a block takes only the part that the block needs, as the block's variables are fixed there.
         around = {var for var, _ in tree.domain}
         filled = nest(block, needed_spans(added, block, nodes, around) if around else {})
         return insert_at_top(added, tree.top_of(nodes[0]), filled, after=False)
@@ -123,8 +123,8 @@ def before_readers(
     position = next(n for n, child in enumerate(children(place)) if child is first)
     if position < first_position(added, place, block):
         raise ScheduleError(
-            f"{writers[0].block.name} makes {source.name} in loops inside {loop.var.name}, in which it is read too",
-            "give a loop further inside",
+            f"{writers[0].block.name} computes {source.name} in loops inside {loop.var.name}, where it is also read",
+            "give an inner loop",
             loop.var,
             writers[0].block.name,
         )
@@ -150,8 +150,8 @@ def after_writers(
 
     Args:
         tree: the program in which the writers write `cached`.
-        readers: the blocks that go on reading `original`.
-        at: a loop around all of the writers in which the block is to be.
+        readers: the blocks that still read `original`.
+        at: a loop around all of the writers, for the block inside it.
     """
     producers = [tree.blocks[name] for name in writers]
     users = [tree.blocks[name] for name in readers]
@@ -171,7 +171,7 @@ def after_writers(
         with showing(placed):
             return Move(placed, placed.blocks[block.name], placed.loops[loop.var]).done(is_copy=True)
     for name in writers:
-        # What each iteration of a parallel loop had for itself may now be read outside it.
+        # A buffer of which each iteration of a parallel loop had its own may now be read outside the loop.
         check_parallel(tree, placed, name)
     return placed
 

@@ -27,19 +27,19 @@ class Element:
     indices: Sequence[Expr]
     value: Expr
     places: Sequence[Var]
-    back: Sequence[Expr]  # the variables in terms of places
+    back: Sequence[Expr]  # the variables as functions of places
 
     def at(self, indices: Sequence[Expr], ranges: Ranges) -> Expr:
-        """Return the value of the element at these indices; `ranges` are those of their variables."""
+        """Return the value of the element at these indices, whose variables have the given `ranges`."""
         here = dict(zip(self.places, indices, strict=True))
         mapping = {v: substitute(b, here) for v, b in zip(self.variables, self.back, strict=True)}
         inlined = substitute(self.value, mapping)
-        # Plain variables for plain variables leave nothing to simplify.
+        # Replacing plain variables by plain variables leaves nothing to simplify.
         return inlined if all(isinstance(i, Var) for i in mapping.values()) else simplify(inlined, ranges)
 
 
 def element(block: Block, indices: Sequence[Expr], value: Expr) -> Element:
-    """Return a block's value by the `indices`, which may be any that determine the block's variables.
+    """Return a block's value as a function of the `indices`, which must determine the block's variables.
 
     Raises:
         ExprError: they do not.
@@ -58,13 +58,13 @@ def layout(block: Block, indices: Sequence[Expr]) -> Layout:
     """Derive the layout in which the iterations of a block store.
 
     Raises:
-        ExprError: several of them in one place, or the indices are not affine.
+        ExprError: several iterations store in one place, or the indices are not affine.
     """
     return IndexMap([it.var for it in block.iters], indices).layout([it.extent for it in block.iters])
 
 
 def plain_store(block: Block) -> Store | str:
-    """Return the one statement of a block that only stores an element; or why it is something else."""
+    """Return the only statement of a block that just stores an element; or the reason that there is none."""
     body = block.body
     if block.is_reduction or block.init is not None:
         return "it is a reduction"
@@ -83,7 +83,7 @@ def plain_store(block: Block) -> Store | str:
 
 
 def uses(block: Block, buffer: Buffer) -> list[Load] | str:
-    """List the loads of a flat block from the buffer; or say why they cannot be found."""
+    """List the loads of a flat block from the buffer; or return the reason that they cannot be found."""
     parts = [block.body] if block.init is None else [block.init, block.body]
     found: list[Load] = []
     for stmt in (s for part in parts for s in statements(part)):

@@ -54,7 +54,7 @@ def _with_regions(realize: BlockRealize, change: Callable[[Region], Region]) -> 
 
 
 def layout_problem(realize: BlockRealize, buffer: Buffer) -> str | None:
-    """Return the reason that the indices of a buffer in a block cannot be changed one by one; None where they can."""
+    """Return the reason that the indices of a buffer in a block cannot be changed one by one; None if they can."""
     for stmt in walk_stmts(realize):
         if isinstance(stmt, BlockRealize):
             regions = (*stmt.block.reads, *stmt.block.writes)
@@ -73,7 +73,7 @@ def layout_problem(realize: BlockRealize, buffer: Buffer) -> str | None:
 
 
 def _leaves(block: Block, region: Region) -> bool:
-    """May a block of blocks state places outside the buffer? Other conditions hold for the blocks inside."""
+    """Decide if the region of a block of blocks may leave the buffer; other conditions hold for the blocks inside."""
     if not any(isinstance(s, BlockRealize) for s in walk_stmts(block.body)):
         return False
     ranges = iter_ranges(block.iters)
@@ -94,7 +94,7 @@ def pad_expr(pad_value: float | IndexMap, where: Sequence[Expr], dtype: str) -> 
 
 
 def fills_whole(tree: Tree, realize: BlockRealize, buffer: Buffer) -> bool:
-    """Check if the block writes the buffer element by element, in plain loops of its own over all of it."""
+    """Check if the block writes the buffer element by element, in its own plain loops over all of it."""
     block, body = realize.block, realize.block.body
     if not isinstance(body, Store) or block.is_reduction or len(body.indices) != len(block.iters):
         return False
@@ -112,7 +112,7 @@ def fills_whole(tree: Tree, realize: BlockRealize, buffer: Buffer) -> bool:
 
 
 def is_plain_nest(tree: Tree, realize: BlockRealize) -> bool:
-    """Check if the block is at the top, in serial loops of its own, one for each variable, without notes."""
+    """Check if the block is at the top, in its own serial loops, one for each variable, without annotations."""
     loops = tree.ancestors(realize)
     top = tree.top_of(realize)
     same = {x.var: x.extent for x in loops} == dict(

@@ -28,7 +28,7 @@ def nest(
     """Put fresh loops around a block, one for each of its variables: first the spatial ones in order, then the others.
 
     Variables without a span run over their whole domain; `conditions` join the guards in the predicate. Without
-    `unit_loops`, there are none of a single iteration.
+    `unit_loops`, loops of a single iteration are omitted.
     """
     values: list[Expr] = []
     predicate: Expr = TRUE
@@ -54,7 +54,7 @@ def nest(
 
 
 def loop_name(it: BlockIter) -> str:
-    """Return the name of a loop for a block variable: `vi` gets `i`."""
+    """Return the name of a loop for a block variable: `i` for `vi`."""
     name = it.var.name
     if len(name) < 2 or not name.startswith("v"):
         return name
@@ -62,7 +62,7 @@ def loop_name(it: BlockIter) -> str:
 
 
 def _guard(value: Linear, found: Span, it: BlockIter) -> Expr:
-    """Return the conditions that keep the value in its domain: loops left, the constant right."""
+    """Return the conditions that keep the value in its domain, with loops on the left and the constant on the right."""
     guard: Expr = TRUE
     if found.guard_low or found.guard_high:
         loops = Linear(value.terms, 0).to_expr()
@@ -88,11 +88,11 @@ def moved(
     Args:
         rest: the program without the block.
         new: the block in its new nest.
-        index: its position among the children of the loop: -1 the last legal one, -2 the first.
-        apart_from: producers that make enough in each iteration, as the caller knows; the block comes after them.
+        index: its position among the children of the loop: -1 for the last legal one, -2 for the first.
+        apart_from: the producers known to compute enough in each iteration; the block comes after them.
 
     Raises:
-        ScheduleError: what the block needs is not ready there, or what needs the block comes earlier.
+        ScheduleError: an input of the block is not ready there, or a consumer of the block comes earlier.
     """
     name, target = realize.block.name, rest.loops[loop.var]
     buffers = read_buffers(realize.block)
@@ -121,10 +121,10 @@ def moved(
 
 
 def first_position(tree: Tree, loop: For, block: Block, *, later: Collection[str] = ()) -> int:
-    """Return the first position among the children of the loop after everything in it that makes what the block reads.
+    """Return the first position among the children of the loop after all producers of the block in it.
 
     Args:
-        later: the blocks that need not come first: what is read of them they made in earlier iterations.
+        later: the producers that need not come first, because their values come from earlier iterations.
     """
     producers = [
         w for b in read_buffers(block) for w in tree.writers(b) if w.block.name not in later and tree.is_under(w, loop)
@@ -149,12 +149,12 @@ def insert(tree: Tree, loop: For, new: Stmt, position: int) -> Tree:
 
 
 def check_ready(after: Tree, name: str, loop: For, *, apart_from: Collection[str] = ()) -> None:
-    """Do the producers that share loops with block `name` at its new place make enough in each iteration?
+    """Check that the producers that share loops with block `name` at its new place compute enough in each iteration.
 
-    `after` has the block at its new place. Producers in `apart_from` have been looked at already.
+    `after` has the block at its new place. Producers in `apart_from` have been checked already.
 
     Raises:
-        ScheduleError: a producer makes only a part of what is needed, as far as can be shown.
+        ScheduleError: it cannot be shown that a producer computes all that is needed.
     """
     moved = after.blocks[name]
     later = later_writers(after, moved, read_buffers(moved.block))
@@ -162,7 +162,7 @@ def check_ready(after: Tree, name: str, loop: For, *, apart_from: Collection[str
     for buffer in read_buffers(moved.block):
         for producer in after.writers(buffer):
             if producer.block.name in shared or producer.block.name in apart_from:
-                continue  # `check_rows` looks at reads of earlier rows, after each step
+                continue  # `check_rows` checks reads of earlier rows, after each step
             if producer.block.name in later or not covers_reads(after, producer, buffer, moved):
                 why = "may have made only a part of it by then"
                 raise _not_ready(name, loop, buffer, producer.block.name, why)
@@ -179,7 +179,7 @@ def _not_ready(name: str, loop: For, buffer: Buffer, producer: str, why: str) ->
 
 
 def rank(tree: Tree, loop: For, position: int, ranks: Mapping[str, int]) -> int:
-    """Return the place in program order of what is inserted as child `position` of the loop."""
+    """Return the place in program order of a statement inserted as child `position` of the loop."""
     kids = children(loop)
     if position < len(kids):
         following = kids[position]
@@ -188,10 +188,10 @@ def rank(tree: Tree, loop: For, position: int, ranks: Mapping[str, int]) -> int:
 
 
 def check_parallel(before: Tree, after: Tree, moved: str) -> None:
-    """Check that parallel and thread loops around the new place of a block, and around the old one, stay sound.
+    """Check that parallel and thread loops around the new and the old place of a block stay sound.
 
-    Buffers of which each iteration of a loop had its own may now be used outside the loop. An inlined block has no
-    new place.
+    Buffers of which each iteration of a loop had its own may now be used outside the loop. An inlined block has no new
+    place.
     """
     places = [tree.ancestors(tree.blocks[moved]) for tree in (before, after) if moved in tree.blocks]
     above = {x.var: None for place in places for x in place if x.kind.is_concurrent and x.var in after.loops}

@@ -1,4 +1,4 @@
-"""Rewrite of reverse_compute_at, also used by caches: moves a block below a loop of its producer."""
+"""The rewrite of reverse_compute_at, also used by caches, which moves a block below a loop of its producer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Move:
         self.loop = loop
         self.name = realize.block.name
         self.fixed = {x.var for x in (*tree.ancestors(loop), loop)}
-        self.conditions: list[Expr] = []  # where they fail, the producers make nothing
+        self.conditions: list[Expr] = []  # where they fail, the producers compute nothing
         reads = read_buffers(realize.block)
         self.producers = [w for b in reads for w in tree.writers(b) if tree.is_under(w, loop)]
 
@@ -34,7 +34,7 @@ class Move:
         """Return the program with the block at its new place.
 
         Args:
-            is_copy: the block copies a buffer, and need not copy elements that nothing writes.
+            is_copy: True if the block copies a buffer; then it need not copy elements that are never written.
 
         Raises:
             ScheduleError: the block cannot be computed there.
@@ -79,7 +79,7 @@ class Move:
         check_only_writer(self.tree, self.realize, written_buffers(self.realize.block), remedy, self.loop.var)
 
     def _check_parts(self, buffer: Buffer) -> None:
-        """Refuse a buffer whose parts are made in several places; the block that starts it does not count."""
+        """Refuse a buffer whose parts are computed in several places, not counting the block that initializes it."""
         here = [w for w in self.producers if any(x.buffer is buffer for x in w.block.writes)]
         goes_on = all(w.block.is_reduction and w.block.init is None for w in here)
         for writer in self.tree.writers(buffer) if here else ():
@@ -103,7 +103,7 @@ class Move:
                     )
 
     def _spans(self) -> dict[Var, Span]:
-        """Compute the values that are ready for each variable of the block that indexes a buffer made here."""
+        """Compute the values that are ready for each variable of the block that indexes a buffer computed here."""
         iters = {it.var: it for it in self.realize.block.iters}
         found: dict[Var, SymbolicInterval] = {}
         moving: list[set[Var]] = []
@@ -127,8 +127,7 @@ class Move:
         return {var: span(i, iters[var].extent, self.tree.ranges, most=True) for var, i in found.items()}
 
     def _check_together(self, moving: list[set[Var]]) -> None:
-        """Check that values that become ready piece by piece do so in one place; otherwise some combinations never
-        meet.
+        """Check that values that become ready piece by piece do so together; otherwise some combinations never meet.
 
         Of A[vi] * A[vj] each iteration would compute the element (i, i) only.
         """
@@ -137,8 +136,8 @@ class Move:
             if not others <= together:
                 names = " and ".join(sorted(v.name for v in others ^ together))
                 raise self._refuse(
-                    f"{self.name} needs all combinations of {names}, of which an iteration of {self.loop.var.name} "
-                    "makes only some ready",
+                    f"{self.name} needs all combinations of {names}, but an iteration of {self.loop.var.name} "
+                    "completes only some of them",
                     "move it to a loop further out",
                 )
 
@@ -172,7 +171,7 @@ class Move:
             raise self._other_iterations(buffer)
 
     def _check_all_made(self) -> None:
-        """Check that the whole loop makes all elements that the block reads: its other iterations would be lost."""
+        """Check that the whole loop computes all elements that the block reads: its other iterations would be lost."""
         for producer in self.producers:
             for buffer in read_buffers(self.realize.block):
                 made_here = buffer in written_buffers(producer.block)
@@ -191,9 +190,9 @@ class Move:
         )
 
     def _boxes(self, producers: list[BlockRealize], buffer: Buffer) -> list[Box]:
-        """List the boxes that producers make in one iteration of the loop, and note the conditions for them.
+        """List the boxes that producers compute in one iteration of the loop, and note the conditions for them.
 
-        The conditions of one producer, the weakest, have to imply those of all others.
+        The conditions of one producer must be implied by those of all others.
         """
         boxes: list[Box] = []
         for producer in producers:

@@ -1,7 +1,7 @@
 """Checks of the argument types of a primitive against its signature.
 
-The check is made from the annotations, once a primitive; a call costs microseconds. Where an annotation says nothing
-that can be tested, anything passes and the primitive itself has to look.
+The checks are made from the annotations, once for each primitive; a call costs microseconds. An annotation that cannot
+be tested accepts anything, and the primitive itself has to check the argument.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Signature:
         self._tests: dict[str, _Test] = {}
 
     def check(self, args: Sequence[Any], options: Mapping[str, Any]) -> None:
-        """Raises ScheduleError: an argument is not of the type that its parameter names."""
+        """Check that each argument has the type that its parameter declares."""
         if self._hints is None:
             self._hints = _hints(self.method)
             self._tests = {name: _test(hint) for name, hint in self._hints.items()}

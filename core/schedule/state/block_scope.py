@@ -1,8 +1,8 @@
-"""Block scope: the inside of a block, treated as a program of its own and put back after a change.
+"""Block scope: the inside of a block, treated as a separate program and put back after a change.
 
 The tree of a program ends at blocks. A primitive on something inside a block works on a function whose body is the
-block's body: variables of the blocks around have ranges but no loops, buffers that something outside touches count as
-parameters, and what is made inside joins the intermediate buffers of the whole.
+block's body: variables of the blocks around have ranges but no loops, buffers that are also used outside count as
+parameters, and new buffers become intermediates of the whole function.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Path = tuple[str, ...]  # the blocks around, outermost first; empty at the top
 
 
 class BlockScope:
-    """A function, and the bodies of the blocks of a path, as programs inside each other."""
+    """A function and the bodies of the blocks on a path, as nested programs."""
 
     def __init__(self, func: Function, path: Path) -> None:
         self.path = path
@@ -38,7 +38,7 @@ class BlockScope:
         return self.functions[-1]
 
     def rebuilt(self, changed: Function) -> Function:
-        """Return the whole function with the innermost program exchanged.
+        """Return the whole function with the innermost program replaced.
 
         Raises:
             ScheduleError: see `replace_body`.
@@ -49,8 +49,7 @@ class BlockScope:
 
 
 def common_path(func: Function, tree: Tree, handles: Iterable[str | Var]) -> Path:
-    """Find the path to the blocks and loops that a primitive is called on; the primitive handles those that do not
-    exist.
+    """Find the path to the blocks and loops that a primitive is called on, ignoring those that do not exist.
 
     Raises:
         ScheduleError: they are inside different blocks.
@@ -127,11 +126,11 @@ def replace_body(func: Function, name: str, before: Function, after: Function) -
     """Return the function with the block's body `before`, which `block_body` gave, replaced by `after`.
 
     Raises:
-        ScheduleError: what is seen outside of the block would change, or is not ready there.
+        ScheduleError: values that are used outside the block would change, or inputs would not be ready.
     """
     if after.params != before.params:
         raise ScheduleError(
-            f"block {name} shares its buffers with what is outside of it, where they would change too",
+            f"block {name} shares its buffers with statements outside it, which would change, too",
             "do this before the blocks are made",
         )
     if any(isinstance(s, For) and s.kind.is_bound for s in walk(after.body)):
@@ -153,15 +152,15 @@ def replace_body(func: Function, name: str, before: Function, after: Function) -
     gone = set(before.allocs) - own
     fresh = tuple(b for b in after.allocs if b not in before.allocs)
     result = replace(made, allocs=tuple(b for b in func.allocs if b not in gone) + fresh, attrs=after.attrs)
-    with showing(tree):  # the names in the refusal are those of this program, not of the whole one
+    with showing(tree):  # the refusal uses the names of this program, not of the whole one
         _check_seen(tree, Tree(result), name, before.params)
     return result
 
 
 def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) -> None:
-    """Check that the block is the same to the outside: it writes no more, and reads no more initial values.
+    """Check that the block behaves the same to the outside: it writes no more, and reads no more initial values.
 
-    What it reads more than it did must be there: its producers may be inside the same loops.
+    Additional reads must be ready: their producers may be inside the same loops.
     """
     new, old = after.blocks[name].block, before.blocks[name].block
     ranges = iter_ranges(new.iters)
@@ -170,7 +169,7 @@ def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) ->
         if wider or (_goes_on(old.body, buffer) and not _goes_on(new.body, buffer)):
             why = "would write more of it than it does" if wider else "goes on with what is in it before"
             raise ScheduleError(
-                f"{buffer.name} is seen outside of block {name}, which {why}",
+                f"{buffer.name} is used outside block {name}, which {why}",
                 "do this before the block is made, or to the whole block",
                 name,
             )
@@ -181,20 +180,20 @@ def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) ->
                 raise ScheduleError(
                     f"block {name} would read more of {buffer.name}, of which {producer.block.name} may have made only "
                     "a part by then",
-                    "do this before the block is made, or copy the buffer outside of it",
+                    "do this before the block is made, or copy the buffer outside it",
                     name,
                     producer.block.name,
                 )
 
 
 def _in_order(found: Iterable[Region], before: Iterable[Region]) -> tuple[Region, ...]:
-    """Return the regions in the order that those before had, new ones last: notes and primitives count them."""
+    """Return the regions in their previous order, new ones last: annotations and primitives use their positions."""
     order = [r.buffer for r in before]
     return tuple(sorted(found, key=lambda r: order.index(r.buffer) if r.buffer in order else len(order)))
 
 
 def _goes_on(body: Stmt, buffer: Buffer) -> bool:
-    """Check if the body both reads and writes the buffer, as a reduction does that started elsewhere."""
+    """Check if the body both reads and writes the buffer, like a reduction that is initialized elsewhere."""
     inner = [s for s in walk(body) if not isinstance(s, BlockRealize)]
     return all(any(region.buffer is buffer for s in inner for region in found(s)) for found in (read, written))
 

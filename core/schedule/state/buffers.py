@@ -18,39 +18,39 @@ from pegbox.shown import value_text
 
 
 def check_scope(scope: object) -> None:
-    """Raises ScheduleError: there is no such scope. "global.name" is global memory that a user gave a name."""
+    """Check that a scope exists. "global.name" is global memory with a name that the user gave."""
     if not isinstance(scope, str) or (scope not in SCOPES and not is_global(scope)):
         raise ScheduleError(f"unknown scope {value_text(scope)}", f"use one of {', '.join(SCOPES)}")
 
 
 def choose_read(realize: BlockRealize, which: int | str) -> Buffer:
-    """Return a buffer that a block reads, by number or name."""
+    """Return a buffer that a block reads, by position or name."""
     return _choose(read_buffers(realize.block), which, realize.block.name, "reads")
 
 
 def choose_accessed(realize: BlockRealize, which: int | str) -> Buffer:
-    """Return a buffer that a block reads or writes, by number or name; those that it reads come first."""
+    """Return a buffer that a block reads or writes, by position or name; those that it reads come first."""
     found = dict.fromkeys((*read_buffers(realize.block), *written_buffers(realize.block)))
     return _choose(list(found), which, realize.block.name, "accesses")
 
 
 def choose_copied(realize: BlockRealize, which: int | str) -> Buffer:
-    """Return a buffer of which a block is to read a copy, by number or name.
+    """Return a buffer of which a block can read a copy, by position or name.
 
     Raises:
-        ScheduleError: there is none, or the block writes the buffer too, so that no copy has what it reads.
+        ScheduleError: there is none, or the block writes the buffer too, so that a copy would hold old values.
     """
     buffer = choose_read(realize, which)
     if buffer in written_buffers(realize.block):
         raise ScheduleError(
-            f"block {realize.block.name} reads elements of {buffer.name} that it has written itself",
-            "copy another buffer, or copy what it makes with cache_write",
+            f"block {realize.block.name} reads elements of {buffer.name} that it wrote itself",
+            "copy another buffer, or copy its output with cache_write",
         )
     return buffer
 
 
 def choose_written(realize: BlockRealize, which: int | str) -> Buffer:
-    """Return a buffer that a block writes, by number or name."""
+    """Return a buffer that a block writes, by position or name."""
     return _choose(written_buffers(realize.block), which, realize.block.name, "writes")
 
 
@@ -63,7 +63,7 @@ def _choose(buffers: list[Buffer], which: int | str, name: str, access: str) -> 
 
 
 def check_intermediate(tree: Tree, buffer: Buffer, name: str, why: str, remedy: str) -> None:
-    """Raises ScheduleError: the buffer is a parameter of the function (or lives inside a block)."""
+    """Check that the buffer is not a parameter of the function (or local to a block)."""
     if buffer not in tree.func.allocs:
         kind = "a parameter of the function" if buffer in tree.func.params else "no buffer of this program"
         raise ScheduleError(f"{buffer.name} is {kind}, {why}", remedy, name)
@@ -87,7 +87,7 @@ def redirect(tree: Tree, names: Sequence[str], old: Buffer, new: Buffer) -> Tree
 def has_gaps(tree: Tree, buffer: Buffer) -> bool:
     """Check if an intermediate buffer has places that no block writes, such as the padding of a layout.
 
-    True also where the places are not known.
+    The result is also True if the places are not known.
     """
     written = [
         (region, {it.var: it.extent for it in writer.block.iters})
@@ -99,12 +99,12 @@ def has_gaps(tree: Tree, buffer: Buffer) -> bool:
         return False
     try:
         return not covers([places_of(*each) for each in written], buffer.shape)
-    except ExprError:  # places that are read from memory, or made in loops inside
+    except ExprError:  # places that are read from memory, or depend on inner loops
         return True
 
 
 def _is_whole(region: Region, extents: Mapping[Var, int]) -> bool:
-    """Do the iterations of a block write each element once, each index being a variable of the block?"""
+    """Check that the iterations of a block write each element once, with a variable of the block as each index."""
     sizes = zip((low for low, _ in region.box), region.buffer.shape, strict=True)
     once = len({low for low, _ in region.box}) == len(region.box)
     return once and all(isinstance(low, Var) and extents.get(low) == size for low, size in sizes)

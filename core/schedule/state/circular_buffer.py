@@ -1,4 +1,4 @@
-"""Circular buffers of a program (`rolling_buffer`): the checks that they can be, and stay, circular."""
+"""Checks that circular buffers (see `rolling_buffer`) can be, and stay, circular."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pegbox.schedule.tree import BlockBody, Tree
 
 
 def has_circular_buffers(tree: Tree) -> bool:
-    """Check if a block keeps values of an iteration for the next one."""
+    """Check if a block of the program keeps values for the next iteration."""
     return any(key == ROLLING for realize in tree.blocks.values() for key, _ in realize.block.annotations)
 
 
 def check_circular_buffer(tree: Tree, name: str, buffer: Buffer) -> None:
-    """Raises ScheduleError: the buffer that the block `name` writes cannot be circular."""
+    """Check that the buffer that the block `name` writes can be circular."""
     if isinstance(tree.func, BlockBody):
         raise ScheduleError(
-            f"{buffer.name} is used inside a block, which may be run anywhere",
+            f"{buffer.name} is used inside a block, whose place is not fixed",
             "call rolling_buffer before blockize",
             name,
         )
@@ -29,17 +29,17 @@ def check_circular_buffer(tree: Tree, name: str, buffer: Buffer) -> None:
 
 
 def keeps_nothing(tree: Tree, buffer: Buffer) -> bool:
-    """Could the buffer be circular, but without any use, as no iteration needs values of another one?"""
+    """Check if a circular buffer would be legal but useless, because no iteration needs values of another one."""
     return isinstance(roll_of(tree.func, buffer), NothingReused)
 
 
 def check_circular_buffers(before: Tree, after: Tree) -> None:
-    """Raises ScheduleError: after a step, a circular buffer could not be one any more."""
+    """Check that, after a step, all circular buffers can still be circular."""
     for realize, buffer in rolling(after.func):
         found = roll_of(after.func, buffer)
         if isinstance(found, RollFailure):
             raise ScheduleError(
-                f"{buffer.name} of block {realize.block.name} could not be a rolling buffer any more: {found.reason}",
+                f"{buffer.name} of block {realize.block.name} could no longer be a rolling buffer: {found.reason}",
                 'do this first and rolling_buffer last, or unannotate(block, "rolling_buffer")',
                 *(mark for mark in found.place if mark in before.blocks or mark in before.loops),
             )

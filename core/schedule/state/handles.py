@@ -11,7 +11,10 @@ from pegbox.expr.nodes import Var
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopRef:
-    """A loop of one program. It stays good until a primitive replaces the loop (split, fuse, compute_at ...)."""
+    """A reference to a loop of one program.
+
+    It is valid until a primitive replaces the loop (split, fuse, compute_at ...).
+    """
 
     var: Var
 
@@ -31,16 +34,16 @@ class LoopRef:
 
 @dataclass(frozen=True, slots=True)
 class BlockRef:
-    """A block of any program that has one of this name."""
+    """A reference to a block by name, for any program that has one of this name."""
 
     name: str
 
     def trace_python(self) -> str:
-        """Return the name, as primitives take it."""
+        """Return the name as Python text, which primitives accept."""
         return repr(self.name)
 
 
-# What TVM calls them.
+# TVM's names for them.
 LoopRV: TypeAlias = LoopRef
 BlockRV: TypeAlias = BlockRef
 
@@ -48,8 +51,8 @@ BlockRV: TypeAlias = BlockRef
 class SampledInt(int):
     """A number that a sampling step drew: the result number `position` of the step with the token `draw`.
 
-    It is a plain number in all respects, but a trace knows where it comes from: when the step draws another number in
-    a replay, the steps that use this one get that.
+    It behaves as a plain number, but a trace records its origin: if the step draws another number in a replay, the
+    steps that use this one get that number.
     """
 
     draw: object
@@ -69,7 +72,7 @@ class SampledLoop(LoopRef):
 
 
 def handles(arguments: Sequence[Any]) -> Iterator[str | Var]:
-    """Yield the blocks and loops among the arguments; a string may be a block's name only in the first place."""
+    """Yield the blocks and loops among the arguments; only the first argument may be a block's name."""
     for number, value in enumerate(arguments):
         if isinstance(value, LoopRef):
             yield value.var
@@ -78,5 +81,5 @@ def handles(arguments: Sequence[Any]) -> Iterator[str | Var]:
         elif isinstance(value, str) and number == 0:
             yield value
         elif isinstance(value, tuple | list):
-            # Primitives take lists of handles, never lists of lists, which may hold themselves.
+            # Primitives accept lists of handles, but never lists of lists, which might contain themselves.
             yield from handles([v for v in value if not isinstance(v, str | tuple | list)])

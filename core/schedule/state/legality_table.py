@@ -1,4 +1,4 @@
-"""`LegalityTable`: which blocks of a module's functions may be reordered and moved."""
+"""`LegalityTable`: the blocks of a module's functions that may be reordered and moved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pegbox.schedule.tree import Tree, blocks_below
 
 
 class LegalityTable:
-    """The legality of each function: found out once, of the function that the schedule began with."""
+    """The legality of each function, computed once, for the program that the schedule began with."""
 
     def __init__(self, origins: Mapping[str, Function]) -> None:
         self._origins = origins
@@ -22,7 +22,7 @@ class LegalityTable:
         self._rows: dict[str, bool] = {}
 
     def copy(self) -> LegalityTable:
-        """Return a table to be changed independently."""
+        """Return an independent copy."""
         other = copy.copy(self)
         other._known, other._rows = dict(self._known), dict(self._rows)
         return other
@@ -43,28 +43,28 @@ class LegalityTable:
         return self._known[name]
 
     def check(self, name: str, tree: Tree, arguments: Iterable[Any], *, moves: bool) -> None:
-        """Raises ScheduleError: a block among the arguments, or below a loop among them, keeps its order or place."""
+        """Check that no block among the arguments, or below a loop among them, must keep its order or place."""
         known = self._of(name)
         if known is not UNRESTRICTED:
             for block, whole in _blocks(tree, arguments):
                 known.check(tree, block, moves=moves and whole)
 
     def check_around(self, name: str, tree: Tree, block: str) -> None:
-        """Raises ScheduleError: a block whose inside is to be changed keeps its order."""
+        """Check that a block whose inside is to be changed need not keep its order."""
         self._of(name).check(tree, block, moves=False)
 
     def immovable(self, name: str, tree: Tree, arguments: Iterable[Any]) -> str | None:
-        """Why a block among the arguments, or below a loop among them, has to stay where it is."""
+        """Return the reason that a block among the arguments, or below a loop among them, must keep its place."""
         reasons = self._of(name).immovable
         return next((reasons[b] for b, _ in _blocks(tree, arguments) if b in reasons), None) if reasons else None
 
     def mark_immovable(self, name: str, blocks: Set[str], reason: str) -> None:
-        """Fix the blocks that a step has made of a fixed block."""
+        """Mark blocks that a step derived from an immovable block as immovable."""
         self._known[name] = self._of(name).with_immovable(dict.fromkeys(blocks, reason))
 
 
 def _blocks(tree: Tree, arguments: Iterable[Any]) -> Iterator[tuple[str, bool]]:
-    """Yield the blocks that arguments name (True) and those below loops among them (False)."""
+    """Yield the blocks that are arguments (True) and those below loops that are arguments (False)."""
     for value in arguments:
         if isinstance(value, BlockRef | str) and (name := getattr(value, "name", value)) in tree.blocks:
             yield name, True

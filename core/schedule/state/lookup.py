@@ -16,12 +16,12 @@ from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import blocks_below
 from pegbox.shown import value_text
 
-ROOT = "root"  # the whole function as a block; TVM's name for it
+ROOT = "root"  # TVM's name for the whole function as a block
 
 
 @primitive(any_block=True)
 def work_on(sch: ScheduleState, func_name: str) -> None:
-    """Choose the function of the module that is scheduled from now on. The others keep what was done to them.
+    """Choose the function of the module that is scheduled from now on. Changes to the others are kept.
 
     Raises:
         ScheduleError: the module has no function of that name.
@@ -31,20 +31,20 @@ def work_on(sch: ScheduleState, func_name: str) -> None:
 
 @lookup
 def extent(sch: ScheduleState, loop: LoopRef) -> int:
-    """Give the number of iterations of a loop."""
+    """Return the number of iterations of a loop."""
     return sch.find_loop(loop).extent
 
 
 def remove_rv(_sch: ScheduleState, _ref: BlockRef | LoopRef | int) -> None:
-    """Do nothing: references and drawn numbers are plain values, of which a schedule keeps no table."""
+    """Do nothing: references and drawn numbers are plain values, and a schedule has no table of them."""
 
 
 def get_block(sch: ScheduleState, name: str, func_name: str | None = None) -> BlockRef:
-    """Find the block of that name. "root" is the whole function, where no block is called so.
+    """Find the block of that name. "root" is the whole function, unless a block has this name.
 
     Args:
-        func_name: the function of the module to look in, which the schedule works on from now on ("main" is also
-            the only one there is).
+        func_name: the function of the module to look in, which the schedule works on from now on ("main" also means the
+            only one).
 
     Raises:
         ScheduleError: the program has none.
@@ -66,7 +66,7 @@ def get_blocks(sch: ScheduleState) -> tuple[BlockRef, ...]:
 
 @lookup
 def get(sch: ScheduleState, ref: BlockRef | LoopRef | int) -> Block | For | int:
-    """Find the node of a block or loop in the program; of a sampled number, the number.
+    """Find the node of a block or loop in the program; for a sampled number, return the number.
 
     Raises:
         ScheduleError: the program has no such block or loop.
@@ -84,7 +84,7 @@ def get_loops(sch: ScheduleState, block: BlockRef | str) -> tuple[LoopRef, ...]:
 
 @lookup
 def get_loop(sch: ScheduleState, block: BlockRef | str, depth: int) -> LoopRef:
-    """Find the `depth`-th loop around a block, 0 the outermost.
+    """Find the `depth`-th loop around a block; 0 is the outermost.
 
     Raises:
         ScheduleError: the block has fewer loops.
@@ -104,7 +104,7 @@ def get_loop(sch: ScheduleState, block: BlockRef | str, depth: int) -> LoopRef:
 
 @lookup
 def get_child_blocks(sch: ScheduleState, block_or_loop: BlockRef | LoopRef | str) -> tuple[BlockRef, ...]:
-    """List the blocks below a loop, or inside a block, in program order; without the blocks inside those."""
+    """List the blocks below a loop, or inside a block, in program order, without the blocks inside those."""
     if isinstance(block_or_loop, LoopRef):
         return _names(blocks_below(sch.find_loop(block_or_loop)))
     if _is_root(sch, block_or_loop):
@@ -114,21 +114,21 @@ def get_child_blocks(sch: ScheduleState, block_or_loop: BlockRef | LoopRef | str
 
 @lookup
 def get_producers(sch: ScheduleState, block: BlockRef | str) -> tuple[BlockRef, ...]:
-    """List the blocks that write what this one reads."""
+    """List the blocks that write the buffers that this one reads."""
     reads = {region.buffer for region in sch.find_block(block).block.reads}
     return _touching(sch, lambda r: any(w.buffer in reads for w in r.block.writes), block)
 
 
 @lookup
 def get_consumers(sch: ScheduleState, block: BlockRef | str) -> tuple[BlockRef, ...]:
-    """List the blocks that read what this one writes."""
+    """List the blocks that read the buffers that this one writes."""
     writes = {region.buffer for region in sch.find_block(block).block.writes}
     return _touching(sch, lambda r: any(x.buffer in writes for x in r.block.reads), block)
 
 
 @lookup
 def get_output_blocks(sch: ScheduleState, scope_block: BlockRef | str | None = None) -> tuple[BlockRef, ...]:
-    """List the blocks that write what the caller sees.
+    """List the blocks that write the outputs.
 
     Args:
         scope_block: look inside this block, at its outputs; by default in the whole function.

@@ -37,14 +37,15 @@ def primitive(*, moves: bool = True, any_block: bool = False) -> Callable[[_Meth
 def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False) -> Any:
     """Check the types of arguments, make refusals uniform, and record calls in the trace once they succeeded.
 
-    A refused call changes nothing, also not what it had already set. Primitives that call other primitives are
-    not decorated so (their parts are recorded) but with `composite`.
+    A refused call changes nothing. Primitives that call other primitives are decorated with `composite` instead, so
+    that their parts are recorded.
 
     Args:
-        any_block: good for every block, also for those whose iterations depend on each other in ways that only their
-            order keeps right (see `analysis.dependence`). The arguments of other primitives are checked for those.
-        moves: blocks change places with others, or values take another way to them: refused for blocks on buffers
-            that are written again after they were read. False for what only changes a nest in itself.
+        any_block: True if the primitive is legal for every block, even if the block's iterations depend on each other
+            and must keep their order (see `analysis.dependence`); the arguments of other primitives are checked for
+            such blocks.
+        moves: True if blocks may be reordered relative to others, or get their values another way, which is refused for
+            blocks on buffers that are written again after they were read; False if only a nest itself changes.
     """
     if method is None:
         return partial(primitive, moves=moves, any_block=any_block)
@@ -62,7 +63,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
             order = _Order.of(sch, any_block=any_block)
             scope = _enter(sch, values, changes=True)
             inside = None if scope is None else sch.tree
-            # Loops are recorded by their place before the step: afterwards they may be gone.
+            # Loops are recorded by their place before the step: afterwards they may no longer exist.
             step_args = tuple(_trace_value(sch, a) for a in args)
             step_options = {
                 k: _trace_value(sch, v) for k, v in options.items() if v is not None or signature.defaults.get(k)
@@ -95,7 +96,7 @@ class _Order(NamedTuple):
 
     Attributes:
         circular: the program before the primitive, if it has circular buffers; else None.
-        rows: the program before it, if it has rows that depend on earlier ones; else None.
+        rows: the program before the primitive, if it has rows that depend on earlier ones; else None.
         any_block: True if the primitive may change blocks whose iterations depend on each other.
     """
 
@@ -126,7 +127,7 @@ class _Order(NamedTuple):
 def _step(
     name: str, signature: Signature, args: tuple[Any, ...], options: dict[str, Any], amended: Mapping[str, Any]
 ) -> Step:
-    """Make the step of a call, with the values of the arguments that the primitive has changed."""
+    """Make the step of a call, with the arguments that the primitive has amended."""
     for key, value in amended.items():
         if key in signature.names[: len(args)]:
             place = signature.names.index(key)
@@ -137,7 +138,7 @@ def _step(
 
 
 def composite(method: _Method) -> _Method:
-    """Decorate a function that is made of primitives: all of them are done, or none."""
+    """Decorate a function that calls primitives, so that all of them are done, or none."""
     signature = Signature(method)
 
     @wraps(method)
@@ -155,7 +156,7 @@ def composite(method: _Method) -> _Method:
 
 
 def lookup(method: _Method) -> _Method:
-    """Decorate a look-up: of something inside a block, it looks at the program inside that block."""
+    """Decorate a look-up, which searches the program inside a block if its arguments are inside one."""
 
     @wraps(method)
     def asked(sch: ScheduleState, *args: Any, **options: Any) -> Any:
@@ -170,10 +171,10 @@ def lookup(method: _Method) -> _Method:
 
 
 def _enter(sch: ScheduleState, arguments: Sequence[Any], *, changes: bool) -> BlockScope | None:
-    """Go on with the inside of a block as the program, where the arguments are inside one.
+    """Make the inside of a block the current program, if the arguments are inside one.
 
     Raises:
-        ScheduleError: what is inside is to be changed, and the block keeps its order.
+        ScheduleError: the inside is to be changed, but the block must keep its order.
     """
     if sch.func_name is None:
         return None
@@ -188,12 +189,12 @@ def _enter(sch: ScheduleState, arguments: Sequence[Any], *, changes: bool) -> Bl
 
 
 def _trace_value(sch: ScheduleState, value: Any, depth: int = 0) -> Any:
-    """Return an argument as the trace keeps it."""
+    """Return an argument as the trace stores it."""
     if isinstance(value, SampledInt | SampledLoop) and value.draw in sch.draws:
         return Drawn(sch.draws[value.draw], value.position if isinstance(value, SampledInt) else 0)
     if isinstance(value, LoopRef):
         return _place(sch, value)
-    if isinstance(value, tuple | list) and depth < 4:  # no primitive takes handles in deeper lists
+    if isinstance(value, tuple | list) and depth < 4:  # no primitive accepts handles in deeper lists
         return tuple(_trace_value(sch, v, depth + 1) for v in value)
     return frozen(given(value))
 
@@ -214,7 +215,7 @@ def _place(sch: ScheduleState, loop: LoopRef) -> LoopAt:
 
 
 def given(value: Any) -> Any:
-    """Return an argument as primitives see it: a drawn number, or one of NumPy's, becomes a plain one."""
+    """Return an argument as primitives get it: drawn numbers and NumPy's numbers become plain ones."""
     if isinstance(value, SampledInt):
         return int(value)
     if isinstance(value, tuple | list) and any(isinstance(v, SampledInt) for v in value):
@@ -230,7 +231,7 @@ def _tell(
     options: Mapping[str, Any],
     inside: Tree | None = None,
 ) -> None:
-    """Say in a refusal which call it is of, and show the program, or the `inside` of a block of it."""
+    """Add to a refusal the refused call, and the program, or the `inside` of a block of it."""
     if isinstance(error, TypeError) and (method := getattr(sch, primitive, None)) is not None:
         check_keywords(method, options)
     if not isinstance(error, ScheduleError) or not add_call(error, primitive, args, options):
@@ -242,4 +243,4 @@ def _tell(
             given = [h for h in handles((*args, *options.values())) if h in tree.blocks or h in tree.loops]
             error.program = shown(shows, error.marked or given)
             error.marked = error.marked or tuple(given)
-    error.marked = error.place  # names instead of variables, so that equal errors are copied to equal ones
+    error.marked = error.place  # names instead of variables, so that copies of an error are equal to it

@@ -1,4 +1,4 @@
-"""`ScheduleState`: the current program, the recorded steps, and look-up, for the primitives."""
+"""`ScheduleState`: the current program, the recorded steps, and look-up for the primitives."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _State = TypeVar("_State", bound="ScheduleState")
 class ScheduleState:
     """The current program and the steps that led to it.
 
-    Primitives look at `tree`, look their arguments up with `find_block` and `find_loop`, and hand what they
-    made of the program to `update`; the recording (`state/recording.py`) does the rest. Programs are immutable.
+    Primitives read `tree`, look their arguments up with `find_block` and `find_loop`, and pass the new program to
+    `update`; the recording (`state/recording.py`) does the rest. Programs are immutable.
 
     Attributes:
-        func_name: the function of the module that is scheduled; None while none was chosen of several.
+        func_name: the function of the module that is scheduled; None until one of several is chosen.
         origins: the functions of the module as they were at the beginning.
-        legality: which of their blocks may be reordered and moved.
-        steps: what was done so far, as `trace` gives it.
-        draws: the steps that drew numbers, by the tokens that the numbers carry.
-        amended: what the trace is to keep of the arguments of the step that is being done, instead of what was given.
+        legality: the blocks of these functions that may be reordered and moved.
+        steps: the steps so far, which `trace` returns.
+        draws: the indices of the steps that drew numbers, by the tokens of these numbers.
+        amended: the arguments of the current step that the trace records with other values than the given ones.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class ScheduleState:
         """Start from a module, a function, or tensors: the parameters in call order, inputs and outputs.
 
         Args:
-            mod: to type checkers, what `ir_module` decorates is still a class (`type[object]`).
-            seed: of the random decisions of `sample_*`; without one they differ from run to run.
-            debug_mask, error_render_level: as TVM takes them; they change nothing.
+            mod: the program; for type checkers, a class decorated by `ir_module` is still a class (`type[object]`).
+            seed: the seed of the random decisions of `sample_*`; without one they differ from run to run.
+            debug_mask, error_render_level: accepted as in TVM, without effect.
 
         Raises:
             ScheduleError: `mod` is none of those.
@@ -71,7 +71,7 @@ class ScheduleState:
 
     @property
     def func(self) -> Function:
-        """The program as it is now: the function that the schedule works on.
+        """The current program: the function that the schedule works on.
 
         Raises:
             ScheduleError: the module has several functions, none of them called "main", and `work_on` chose none.
@@ -79,39 +79,39 @@ class ScheduleState:
         if self._func is None:
             raise ScheduleError(
                 f"the module has several functions, {', '.join(self._module)}",
-                "say with work_on(name) which to schedule",
+                "choose one with work_on(name)",
             )
         return self._func
 
     @property
     def mod(self) -> IRModule:
-        """The module as it is now."""
+        """The current module."""
         return self._module if self._func is None else self._module.with_function(self._func)
 
     @property
     def func_working_on(self) -> str | None:
-        """The name of the function that is scheduled; None while none was chosen of several."""
+        """The name of the function that is scheduled; None until one of several is chosen."""
         return self.func_name
 
     @property
     def trace(self) -> Trace:
-        """The steps that were done so far."""
+        """The steps so far."""
         return Trace(tuple(self.steps))
 
     @property
     def tree(self) -> Tree:
-        """The index of the program as it is now."""
+        """The index of the current program."""
         if self._index is None:
             self._index = Tree(self.func)
         return self._index
 
     def seed(self, seed: int | None) -> None:
-        """Let the random decisions from here on follow from a seed."""
+        """Set the seed of all further random decisions."""
         self._seed = seed
         self._random: Random | None = None
 
     def fork_seed(self) -> int:
-        """Return a seed for another schedule, drawn like a random decision: it follows from the seed of this one."""
+        """Draw a seed for another schedule; it is determined by the seed of this one."""
         return self.rng.randint(1, 2**31 - 1)
 
     @property
@@ -122,7 +122,7 @@ class ScheduleState:
         return self._random
 
     def copy(self: _State) -> _State:
-        """Return a schedule of the same program and trace, which continues independently. It costs next to nothing."""
+        """Return an independent schedule with the same program and trace. The copy costs next to nothing."""
         other = copy.copy(self)
         other.steps, other.draws = list(self.steps), dict(self.draws)
         other.legality, other._random = self.legality.copy(), copy.copy(self._random)
@@ -136,7 +136,7 @@ class ScheduleState:
         return str(self.func) if len(self._module) == 1 else "\n".join(str(self.mod[name]) for name in self.mod)
 
     def find_block(self, block: BlockRef | str) -> BlockRealize:
-        """Return the block in the program as it is now.
+        """Return a block of the current program.
 
         Raises:
             ScheduleError: there is none of that name.
@@ -150,10 +150,10 @@ class ScheduleState:
         return found
 
     def find_loop(self, loop: LoopRef) -> For:
-        """Return the loop in the program as it is now.
+        """Return a loop of the current program.
 
         Raises:
-            ScheduleError: it is not there any more, or is not a loop.
+            ScheduleError: the argument is not a loop, or the loop no longer exists.
         """
         if not isinstance(loop, LoopRef):
             raise ScheduleError(
@@ -162,17 +162,17 @@ class ScheduleState:
         found = self.tree.loops.get(loop.var)
         if found is None:
             raise ScheduleError(
-                f"loop {loop.name} is not in the program (any more): a primitive replaced it, or it is of another",
+                f"loop {loop.name} is not in the program (any more): it was replaced, or it is another program's",
                 "use the loops that the primitive returned, or ask get_loops(block) again",
                 program=shown(self.tree),
             )
         return found
 
     def find_loops(self, loops: Iterable[LoopRef]) -> list[For]:
-        """Return the loops in the program as it is now.
+        """Return loops of the current program.
 
         Raises:
-            ScheduleError: one is not there any more, or is given twice.
+            ScheduleError: one no longer exists, or is given twice.
         """
         found = [self.find_loop(loop) for loop in loops]
         variables: set[Var] = set()
@@ -183,16 +183,16 @@ class ScheduleState:
         return found
 
     def find(self, block_or_loop: BlockRef | LoopRef | str) -> For | BlockRealize:
-        """Return the loop or block in the program as it is now; raises as `find_loop` and `find_block`."""
+        """Return a loop or block of the current program, raising as `find_loop` and `find_block` do."""
         return self.find_loop(block_or_loop) if isinstance(block_or_loop, LoopRef) else self.find_block(block_or_loop)
 
     def update(self, changed: Function | Tree) -> None:
-        """Take over a changed program, with its index where the primitive needed one."""
+        """Install a changed program, with its index if the primitive made one."""
         self._func = changed if isinstance(changed, Function) else changed.func
         self._index = None if isinstance(changed, Function) else changed
 
     def switch_to(self, func_name: str) -> None:
-        """Go on with another function of the module. The others keep what was done to them.
+        """Continue with another function of the module. Changes to the others are kept.
 
         Raises:
             ScheduleError: the module has no function of that name.
@@ -207,17 +207,17 @@ class ScheduleState:
         self.update(self._module[found])
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Note what `restore` needs: the program, and the number of steps that led to it."""
+        """Return the state that `restore` needs: the program, and the number of steps that led to it."""
         return self._module, self.func_name, self._func, self._index, len(self.steps)
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
-        """Undo all that was done since the snapshot."""
+        """Undo everything since the snapshot."""
         self._module, self.func_name, self._func, self._index, count = snapshot
         del self.steps[count:]
 
 
 def _start(mod: object) -> tuple[IRModule, str | None]:
-    """Return the module, and the function to begin with: the only one, or "main"."""
+    """Return the module, and the first function to schedule: the only one, or "main"."""
     if isinstance(mod, Function):
         return IRModule(mod), mod.name
     if isinstance(mod, IRModule):

@@ -1,4 +1,4 @@
-"""`Step`: one call of a primitive as a plain value, which a schedule records, another one replays and Python shows."""
+"""`Step`: one call of a primitive as a plain value, which can be recorded, replayed, and shown as Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pegbox.origin import line_at
 
 
 class Reference:
-    """A value of a step that only a run of the steps can resolve: a loop by its place, a name, the value of a knob."""
+    """A value in a step that only a run can resolve: a loop by its place, a name, or the value of a knob."""
 
     __slots__ = ()
 
@@ -36,10 +36,10 @@ class Step:
     stages, or tuples of those.
 
     Attributes:
-        results: what the call returns, or names for it.
-        stage: the tensor of the TE stage that the call is on; None for a call on the schedule itself.
-        origin: the user's code that made the call, with the byte of it that ran, or its line as text; empty where no
-            user's code did. A line takes longer to find, and most schedules are never refused.
+        results: the values that the call returns, or names for them.
+        stage: the tensor of the TE stage that is called; None for a call of the schedule itself.
+        origin: the user's code object that made the call and the offset of the instruction, or the line as text; empty
+            if no user's code did. A line takes longer to find, and most schedules are never refused.
     """
 
     primitive: str
@@ -49,12 +49,12 @@ class Step:
     stage: Any = None
     origin: tuple[CodeType, int] | str = field(default="", compare=False, repr=False)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # code does not go to other processes
+    def __reduce__(self) -> tuple[Any, ...]:  # code objects cannot be pickled
         return Step, (self.primitive, self.args, self.options, self.results, self.stage, self.line)
 
     @property
     def line(self) -> str:
-        """The file and line of the user's code that made the call; empty where it is not known."""
+        """The file and line of the user's code that made the call; empty if it is not known."""
         return self.origin if isinstance(self.origin, str) else line_at(*self.origin)
 
     @property
@@ -63,7 +63,7 @@ class Step:
         return dict(self.options).get("decision")
 
     def with_decision(self, decision: Any) -> Step:
-        """Return the same step with another decision; with None it draws anew."""
+        """Return the step with another decision; None lets it draw anew."""
         rest = tuple((k, v) for k, v in self.options if k != "decision")
         return replace(self, options=rest if decision is None else (*rest, ("decision", frozen(decision))))
 
@@ -75,7 +75,7 @@ class Step:
 
         Args:
             context: an argument for the step's references.
-            text: writes plain values.
+            text: a function that writes plain values.
         """
         parts = [python(value, context, text) for value in self.args]
         parts += [f"{name}={python(value, context, text)}" for name, value in self.options]
@@ -87,13 +87,13 @@ class Step:
         return getattr(target, self.primitive)(*resolved(self.args, run), **options)
 
     def mapped(self, change: Callable[[Any], Any]) -> Step:
-        """Return the same step with other values: each argument, option and result, those in tuples too, is changed."""
+        """Return the step with each argument, option and result mapped, including those in tuples."""
         args, options, results = (mapped(each, change) for each in (self.args, self.options, self.results))
         return Step(self.primitive, args, options, results, self.stage, self.origin)
 
 
 def resolved(value: Any, run: Any) -> Any:
-    """Return a value as a run of the steps has it."""
+    """Return the value that a run of the steps has for a value of a step."""
     if isinstance(value, tuple):
         return tuple([resolved(each, run) for each in value])
     return value.resolve(run) if isinstance(value, Reference) else value
@@ -113,24 +113,24 @@ def python(value: Any, context: Any, text: Callable[[Any], str]) -> str:
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Change a value; of a tuple, each of its entries."""
+    """Map a value, or each entry of a tuple."""
     return tuple([mapped(each, change) for each in value]) if isinstance(value, tuple) else change(value)
 
 
-_DEEPEST = 20  # lists in lists of an argument
+_DEEPEST = 20  # the deepest nesting of lists in an argument
 
 _PLAIN = "biufcSUO"
-"""The kinds of NumPy's types whose values Python has, too: numbers, text, objects."""
+"""The kinds of NumPy's types whose values Python also has: numbers, text, objects."""
 
 
 def frozen(value: Any, depth: int = 0) -> Any:
-    """Return a value as steps keep it: tuples instead of lists, Python's numbers instead of NumPy's.
+    """Return a value as steps store it: tuples instead of lists, Python's numbers instead of NumPy's.
 
     Raises:
-        ScheduleError: its lists are nested too deep, or one holds itself.
+        ScheduleError: its lists are nested too deep, or one contains itself.
     """
     if depth > _DEEPEST:
-        raise ScheduleError("an argument is a list of lists that nest too deep", "give a list of numbers or names")
+        raise ScheduleError("an argument has lists that are nested too deep", "give a list of numbers or names")
     if isinstance(value, list | tuple):
         return tuple(frozen(each, depth + 1) for each in value)
     found = plain(value)
@@ -138,9 +138,9 @@ def frozen(value: Any, depth: int = 0) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return Python's value for a number, text or array of NumPy's; times and records stay as they are.
+    """Return Python's value for one of NumPy's numbers, texts or arrays; times and records are returned unchanged.
 
-    An array without axes is an integer to Python, too, but cannot be hashed.
+    Python accepts an array without axes as an integer, too, but cannot hash it.
     """
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _PLAIN:
         return value.tolist()

@@ -1,4 +1,4 @@
-"""`Trace`: the steps of a schedule as plain values; prints as Python, converts to JSON, and replays."""
+"""`Trace`: the steps of a schedule as plain values, which can be printed as Python, converted to JSON, and replayed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoopAt(Reference):
-    """A loop by its place at the moment of the step: the `depth`-th loop around a block, 0 the outermost."""
+    """A loop given by its place before the step: the `depth`-th loop around a block, where 0 is the outermost."""
 
     block: str
     depth: int
@@ -41,7 +41,7 @@ class Drawn(Reference):
 
     def resolve(self, run: _Run) -> Any:
         if not (0 <= self.step < len(run.results) and 0 <= self.position < len(run.results[self.step])):
-            raise ScheduleError(f"step {self.step} has drawn no result {self.position}", "a step uses what came before")
+            raise ScheduleError(f"step {self.step} drew no result {self.position}", "use results of earlier steps")
         return run.results[self.step][self.position]
 
     def python(self, context: Mapping[Drawn, str]) -> str:
@@ -61,10 +61,11 @@ _KINDS: dict[str, Callable[[Any], Any]] = {}
 
 
 def trace_value(kind: str) -> Callable[[type[_Value]], type[_Value]]:
-    """Class decorator: instances are arguments of steps; JSON has them as {kind: data}.
+    """Register a class whose instances can be arguments of steps; JSON represents them as {kind: data}.
 
-    The class has `trace_python()`, an expression that a primitive takes for the value, `trace_json()`, plain data, and
-    a class method `from_trace_json(data)` that makes an equal value; instances are immutable and compare by value.
+    The class has `trace_python()`, which returns an expression that a primitive accepts for the value, `trace_json()`,
+    which returns plain data, and a class method `from_trace_json(data)` that makes an equal value; instances are
+    immutable and compare by value.
     """
 
     def register(cls: type[_Value]) -> type[_Value]:
@@ -110,11 +111,11 @@ class Trace:
 
     @property
     def decisions(self) -> dict[int, Any]:
-        """The decisions that the sampling steps drew: {the step's index in `steps`: decision}."""
+        """The decisions of the sampling steps: {the step's index in `steps`: decision}."""
         return {n: s.decision for n, s in enumerate(self.steps) if s.primitive.startswith("sample_")}
 
     def with_decision(self, step: int, decision: Any) -> Trace:
-        """Make the trace with another decision at a sampling step, given by its index in `steps`.
+        """Return the trace with another decision at a sampling step, given by its index in `steps`.
 
         Raises:
             ScheduleError: that is not a sampling step.
@@ -123,10 +124,10 @@ class Trace:
         return Trace((*self.steps[:step], self.steps[step].with_decision(decision), *self.steps[step + 1 :]))
 
     def simplified(self, remove_postproc: bool = False) -> Trace:
-        """Make the trace without the sampling steps whose results no later step uses.
+        """Return the trace without the sampling steps whose results no later step uses.
 
         Args:
-            remove_postproc: leave out `enter_postproc` and what follows it, too.
+            remove_postproc: omit `enter_postproc` and all later steps, too.
         """
         used: set[int] = set()
         keep: list[int] = []
@@ -146,7 +147,7 @@ class Trace:
         """Do every step on `schedule`, which starts from the same program, and return it.
 
         Raises:
-            ScheduleError: a step does not fit the program; the message says which.
+            ScheduleError: a step does not fit the program; the message names the step.
         """
         return self.apply_to_schedule(schedule)
 
@@ -156,12 +157,12 @@ class Trace:
         """Do every step on `sch`, which starts from the same program (its shapes may differ), and return it.
 
         Args:
-            remove_postproc: leave out `enter_postproc` and what follows it.
-            decisions: {index of a sampling step in `steps`: what it shall decide}; None lets it draw anew. The steps
-                that use what it draws get the new values.
+            remove_postproc: omit `enter_postproc` and all later steps.
+            decisions: {index of a sampling step in `steps`: its decision}; None lets the step draw anew. The steps that
+                use its results get the new values.
 
         Raises:
-            ScheduleError: a step does not fit the program; the message says which. The steps before it stay done.
+            ScheduleError: a step does not fit the program; the message names the step. Earlier steps are not undone.
         """
         if not hasattr(sch, "primitives"):
             raise ScheduleError(f"a trace is applied to a schedule, not to {value_text(sch)}", "give a tir.Schedule")
@@ -180,29 +181,29 @@ class Trace:
         return sch
 
     def _count(self, remove_postproc: bool) -> int:
-        """Count the steps, or those before postprocessing."""
+        """Count the steps, or only those before postprocessing."""
         remove_postproc = check_flag("remove_postproc", remove_postproc, error=ScheduleError)
         names = [step.primitive for step in self.steps]
         return names.index(_POSTPROC) if remove_postproc and _POSTPROC in names else len(names)
 
     def _check_sampling(self, steps: Iterable[object]) -> None:
-        """Raises ScheduleError: one of the steps is none that samples."""
+        """Check that all of the given steps are sampling steps."""
         for step in steps:
             if not isinstance(step, int) or step not in self.decisions:
                 places = ", ".join(map(str, self.decisions)) or "none"
                 raise ScheduleError(
-                    f"step {value_text(step)} of the trace samples nothing", f"the sampling steps are {places}"
+                    f"step {value_text(step)} of the trace is not a sampling step", f"the sampling steps are {places}"
                 )
 
     def to_json(self) -> list[Any]:
-        """Give plain data for JSON: a list of [primitive, arguments, options]."""
+        """Return plain data for JSON: a list of [primitive, arguments, options]."""
         return [[s.primitive, _encode(s.args), {k: _encode(v) for k, v in s.options}] for s in self.steps]
 
     as_json = to_json
 
     @staticmethod
     def from_json(data: object) -> Trace:
-        """Read a trace from the data of `to_json`; a string is read as JSON text.
+        """Read a trace from the data of `to_json`, or from such data as JSON text.
 
         Raises:
             ScheduleError: the data is not a trace.
@@ -217,7 +218,7 @@ class Trace:
 
     @staticmethod
     def apply_json_to_schedule(json_obj: object, sch: Schedule) -> Schedule:
-        """Read a trace from JSON and do its steps on `sch`.
+        """Read a trace from JSON and replay its steps on `sch`.
 
         Raises:
             ScheduleError: the data is not a trace, or a step does not fit the program.
