@@ -126,9 +126,12 @@ def test_a_guard_on_parts_of_vectors_bounds_quotients_and_rests_of_whole_ones() 
     """The second tile of four vectors has three of a group: 112 elements, counted or in vectors of 16."""
     ranges = {A: (0, 1), B: (0, 3), C: (0, 15)}
     vectors, elements = A * 4 + B, A * 64 + B * 16 + C
-    relax = relaxation({B, C}, ranges, build.compare("lt", elements, 112))
+    guard = build.compare("lt", elements, 112)
+    relax = relaxation({B, C}, ranges, guard)
     found = [interval(expr, relax) for expr in (vectors // 7, vectors % 7, elements // 112, elements % 112 // 16)]
     assert [(str(f.lo.to_expr()), f.width) for f in found if f] == [("0", 0), ("a * 4", 3), ("0", 0), ("a * 4", 3)]
+    whole = [interval(expr, relaxation({C}, ranges, guard)) for expr in (vectors // 7, vectors % 7)]
+    assert [(str(f.lo.to_expr()), f.width) for f in whole if f] == [("0", 0), ("a * 4 + b", 0)]
 
 
 @settings(max_examples=150, deadline=None)
