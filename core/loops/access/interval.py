@@ -200,18 +200,14 @@ def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
     if any(isinstance(n, Load) for n in nodes):
         return None
     stands = not any(n in relax.running for n in nodes if isinstance(n, Var))
-    if stands and not (isinstance(term, Binary) and isinstance(term.b, Const) and term.op in _LIMITED):
-        return SymbolicInterval(Linear({term: 1}, 0), 0)
+    whole = SymbolicInterval(Linear({term: 1}, 0), 0)
     if isinstance(term, Binary) and isinstance(term.b, Const):
         form = linear(term.a)
-        if stands:
-            found = SymbolicInterval(Linear({term: 1}, 0), 0)
-            return _LIMITED[term.op](found, SymbolicInterval(form, 0), form, term.b.integer, relax)
         inner = _relax(form, relax) if fits(form, relax.ranges) else None
-        if inner is not None and term.op in ("floordiv", "floormod"):
-            found = _divided(term.op, inner, term.b.integer, relax)
+        if inner is not None and term.op in _LIMITED:
+            found = whole if stands else _divided(term.op, inner, term.b.integer, relax)
             return _LIMITED[term.op](found, inner, form, term.b.integer, relax)
-        if inner is not None and term.op in ("min", "max"):
+        if inner is not None and not stands and term.op in ("min", "max"):
             # `max(expr, limit)` is at most as far above `expr` as `limit` is above the smallest value of `expr`.
             between = bounds(term.a, relax.ranges)
             if between is None:
@@ -220,6 +216,8 @@ def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
             reach = max(0, limit - between[0] if term.op == "max" else between[1] - limit)
             lo = inner.lo if term.op == "max" else inner.lo.add(constant(-reach))
             return inner.of(lo, inner.width + reach)
+    if stands:
+        return whole
     moved = frozenset(n for n in nodes if isinstance(n, Var))
     between = bounds(term, relax.ranges) if moved <= relax.running else None
     # A term of only running loops takes all values in their ranges.
@@ -263,7 +261,7 @@ def _limited(
         return found
     first = low[0] // divisor
     width = last // divisor - first
-    return found.of(constant(first), width) if 0 <= width <= found.width else found
+    return found.of(constant(first), width, exact=width == 0) if 0 <= width <= found.width else found
 
 
 def _whole_rest(
@@ -273,7 +271,7 @@ def _whole_rest(
     last, low = _last(form, relax), linear_bounds(form, relax.ranges)
     if found is None or last is None or low is None or last >= divisor or low[0] < 0 or inner.width > found.width:
         return found
-    return inner.of(inner.lo, inner.width)
+    return inner.of(inner.lo, inner.width, exact=inner.width == 0)
 
 
 _LIMITED = {"floordiv": _limited, "floormod": _whole_rest}
