@@ -199,15 +199,15 @@ def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
     nodes = list(walk(term))
     if any(isinstance(n, Load) for n in nodes):
         return None
-    stands = not any(n in relax.running for n in nodes if isinstance(n, Var))
+    is_fixed = not any(n in relax.running for n in nodes if isinstance(n, Var))
     whole = SymbolicInterval(Linear({term: 1}, 0), 0)
     if isinstance(term, Binary) and isinstance(term.b, Const):
         form = linear(term.a)
         inner = _relax(form, relax) if fits(form, relax.ranges) else None
-        if inner is not None and term.op in _LIMITED:
-            found = whole if stands else _divided(term.op, inner, term.b.integer, relax)
-            return _LIMITED[term.op](found, inner, form, term.b.integer, relax)
-        if inner is not None and not stands and term.op in ("min", "max"):
+        if inner is not None and term.op in ("floordiv", "floormod"):
+            found = whole if is_fixed else _divided(term.op, inner, term.b.integer, relax)
+            return _limited(term.op, found, inner, form, term.b.integer, relax)
+        if inner is not None and not is_fixed and term.op in ("min", "max"):
             # `max(expr, limit)` is at most as far above `expr` as `limit` is above the smallest value of `expr`.
             between = bounds(term.a, relax.ranges)
             if between is None:
@@ -216,7 +216,7 @@ def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
             reach = max(0, limit - between[0] if term.op == "max" else between[1] - limit)
             lo = inner.lo if term.op == "max" else inner.lo.add(constant(-reach))
             return inner.of(lo, inner.width + reach)
-    if stands:
+    if is_fixed:
         return whole
     moved = frozenset(n for n in nodes if isinstance(n, Var))
     between = bounds(term, relax.ranges) if moved <= relax.running else None
@@ -250,32 +250,23 @@ def _divided(op: str, inner: SymbolicInterval, divisor: int, relax: Relaxation) 
 
 
 def _limited(
-    found: SymbolicInterval | None, inner: SymbolicInterval, form: Linear, divisor: int, relax: Relaxation
+    op: str, found: SymbolicInterval | None, inner: SymbolicInterval, form: Linear, divisor: int, relax: Relaxation
 ) -> SymbolicInterval | None:
-    """Bound a quotient by the limits of its dividend: `(o * 7 + i) // 5` is 0 or 1 where `o * 7 + i < 10`.
+    """Bound a quotient or a rest by the limits of its dividend, unless `found` is narrower.
 
-    Such a bound does not depend on the fixed loops. It is used if it is the narrower one.
+    Where `o * 7 + i < 10`, `(o * 7 + i) // 5` is 0 or 1, and `(o * 7 + i) % 10` is the dividend. Such a quotient does
+    not depend on the fixed loops.
     """
     last, low = _last(form, relax), linear_bounds(form, relax.ranges)
     if found is None or last is None or low is None:
         return found
-    first = low[0] // divisor
-    width = last // divisor - first
-    return found.of(constant(first), width, exact=width == 0) if 0 <= width <= found.width else found
-
-
-def _whole_rest(
-    found: SymbolicInterval | None, inner: SymbolicInterval, form: Linear, divisor: int, relax: Relaxation
-) -> SymbolicInterval | None:
-    """Bound a rest by its dividend: `(o * 7 + i) % 10` is that where `o * 7 + i < 10`, if this is narrower."""
-    last, low = _last(form, relax), linear_bounds(form, relax.ranges)
-    if found is None or last is None or low is None or last >= divisor or low[0] < 0 or inner.width > found.width:
+    if op == "floordiv":
+        first = low[0] // divisor
+        width = last // divisor - first
+        return found.of(constant(first), width, exact=width == 0) if 0 <= width <= found.width else found
+    if last >= divisor or low[0] < 0 or inner.width > found.width:
         return found
     return inner.of(inner.lo, inner.width, exact=inner.width == 0)
-
-
-_LIMITED = {"floordiv": _limited, "floormod": _whole_rest}
-"""The functions that bound a quotient or a rest by limits of its dividend, by operation."""
 
 
 def _last(form: Linear, relax: Relaxation) -> int | None:
