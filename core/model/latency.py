@@ -55,7 +55,7 @@ class Latency:
 
     @property
     def of_other_variants(self) -> list[bool]:
-        """For each search, True if the first variants call none of its tasks."""
+        """A flag for each search, True if the first variants call none of its tasks."""
         first = _of_first_variants(self.variants)
         return [all(number not in first for number, _ in each) for each in self.searches]
 

@@ -20,7 +20,7 @@ from pegbox.search import Floats
 from pegbox.tuners.rows import Places
 
 Groups: TypeAlias = Places
-"""For each column, the number of its length scale, which it may share with others."""
+"""The number of each column's length scale, which several columns may share."""
 
 LENGTH, LENGTH_SPREAD = 0.5, 0.8
 """The prior of a length scale: its median, and the standard deviation of its logarithm. The median grows with the root
