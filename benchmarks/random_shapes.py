@@ -260,14 +260,6 @@ def depthwise_batch(s: Sizes) -> Shape:
             return "depthwise_conv2d", (images, channels, pixels, pixels, width, width), kwargs
 
 
-def depthwise_rows(s: Sizes) -> Shape:
-    """Choose a depthwise convolution in NCHW, whose vectors run along rows."""
-    while True:
-        shape = s.one_of(depthwise_layer, depthwise_batch)(s)
-        if shape[2]["layout"] == "NCHW":
-            return shape
-
-
 def separable_layer(s: Sizes) -> Shape:
     """Choose a block of MobileNets: a depthwise convolution and the one of 1×1 after it, in either layout."""
     while True:
@@ -278,6 +270,26 @@ def separable_layer(s: Sizes) -> Shape:
             kwargs = {"stride": stride, "padding": width // 2, "layout": s.one_of("NHWC", "NCHW"), "bias": True,
                       "activation": s.one_of("relu", "relu6"), "weights": "packed"}  # fmt: skip
             return "separable_conv2d", (1, channels, pixels, pixels, filters, width, width), kwargs
+
+
+def in_rows(*kinds: Callable[[Sizes], Shape]) -> Callable[[Sizes], Shape]:
+    """Make the function that chooses a shape of these kinds in NCHW, whose vectors run along rows."""
+
+    def choose(s: Sizes) -> Shape:
+        while True:
+            shape = s.one_of(*kinds)(s)
+            if shape[2]["layout"] == "NCHW":
+                return shape
+
+    return choose
+
+
+def far_weights(s: Sizes) -> Shape:
+    """Choose a product of few rows and weights of 1 to 30 MB, which are not packed ahead."""
+    while True:
+        m, k, n = s.between(16, 256), s.between(200, 4096), s.between(200, 4096)
+        if 1 << 18 <= k * n <= 15 << 19 and m * k * n <= 2 * MOST:
+            return "matmul", (m, k, n), {}
 
 
 def winograd_layer(s: Sizes) -> Shape:
@@ -301,6 +313,18 @@ def grouped_layer(s: Sizes) -> Shape:
         if 5e6 <= channels * inner * out**2 * width**2 <= MOST and 24 <= channels <= 2048:
             kwargs = {"padding": width // 2, "stride": stride, "weights": "packed"}
             return "group_conv2d", (1, channels, pixels, pixels, channels, width, width, groups), kwargs
+
+
+def narrow_groups(s: Sizes) -> Shape:
+    """Choose a convolution whose groups have few channels, often with weights that are not packed ahead."""
+    while True:
+        width, pixels, stride = s.one_of(3, 3, 5, 1), s.one_of(7, 14, 28, 56, s.between(6, 60)), s.one_of(1, 1, 2)
+        inner, groups = s.between(2, 24), s.between(2, 128)
+        outputs, out = s.one_of(inner, s.between(2, 32)), -(-pixels // stride)
+        if 1e6 <= groups * inner * outputs * out**2 * width**2 <= MOST and groups * max(inner, outputs) <= 2048:
+            kwargs = {"padding": width // 2, "stride": stride, "weights": s.one_of("HWIO", "HWIO", "packed")}
+            sizes = 1, groups * inner, pixels, pixels, groups * outputs, width, width, groups
+            return "group_conv2d", sizes, kwargs
 
 
 def line_layer(s: Sizes) -> Shape:
