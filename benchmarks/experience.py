@@ -10,7 +10,7 @@
     python3 benchmarks/experience.py --random 16 --kind depthwise-rows --seed 71    # in NCHW
     python3 benchmarks/experience.py --random 12 --kind separable --seed 91    # depthwise separable ones
     python3 benchmarks/experience.py --random 12 --kind separable-rows --seed 911    # in NCHW
-    python3 benchmarks/experience.py --random 12 --kind far-weights --seed 921    # products of few rows
+    python3 benchmarks/experience.py --random 12 --kind some-rows --seed 921    # products of 16 to 250 rows
     python3 benchmarks/experience.py --random 12 --kind narrow-groups --seed 931    # groups of few channels
     python3 benchmarks/experience.py --random 16 --kind winograd --seed 21    # convolutions by Winograd's algorithm
     python3 benchmarks/experience.py --random 12 --kind groups --seed 31    # convolutions in groups
@@ -57,7 +57,6 @@ from random_shapes import (
     attention_layer,
     depthwise_batch,
     depthwise_layer,
-    far_weights,
     grouped_layer,
     in_rows,
     in_turns,
@@ -65,6 +64,7 @@ from random_shapes import (
     narrow_groups,
     separable_layer,
     shapes,
+    some_rows,
     strassen_product,
     winograd_layer,
 )
@@ -169,14 +169,14 @@ KINDS: dict[str, Callable[[int], Iterator[Shape]]] = {
     "all": shapes, "outliers": in_turns(*OUTLIERS), "models": in_turns(*OF_MODELS),
     "depthwise": in_turns(depthwise_layer), "batches": in_turns(depthwise_batch),
     "depthwise-rows": in_turns(in_rows(depthwise_layer, depthwise_batch)), "separable": in_turns(separable_layer),
-    "separable-rows": in_turns(in_rows(separable_layer)), "far-weights": in_turns(far_weights),
+    "separable-rows": in_turns(in_rows(separable_layer)), "some-rows": in_turns(some_rows),
     "narrow-groups": in_turns(narrow_groups),
     "winograd": in_turns(winograd_layer), "groups": in_turns(grouped_layer),
     "lines": in_turns(line_layer), "strassen": in_turns(strassen_product),
     "attention": in_turns(attention_layer),
 }  # fmt: skip
 """The kinds of random shapes: all, those that are predicted worst, those of the nodes of models, depthwise ones,
-also of several images or in NCHW, depthwise separable ones, also in NCHW alone, products of few rows, groups of few
+also of several images or in NCHW, depthwise separable ones, also in NCHW alone, products of some rows, groups of few
 channels, those of Winograd's algorithm, convolutions in groups and in one dimension, products by Strassen's algorithm,
 and attention."""
 

@@ -292,14 +292,6 @@ def in_rows(*kinds: Callable[[Sizes], Shape]) -> Callable[[Sizes], Shape]:
     return choose
 
 
-def far_weights(s: Sizes) -> Shape:
-    """Choose a product of few rows and weights of 1 to 30 MB, which are not packed ahead."""
-    while True:
-        m, k, n = s.between(16, 256), s.between(200, 4096), s.between(200, 4096)
-        if 1 << 18 <= k * n <= 15 << 19 and m * k * n <= 2 * MOST:
-            return "matmul", (m, k, n), {}
-
-
 def winograd_layer(s: Sizes) -> Shape:
     """Choose a convolution of 3×3 or 5×5 and stride 1 by Winograd's algorithm, with weights that are packed ahead."""
     while True:
