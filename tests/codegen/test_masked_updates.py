@@ -72,6 +72,18 @@ def test_other_updates_stay(func: Function) -> None:
     assert str(func.with_body(rewrite_updates(func.body, WIDE))) == str(func)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 16, 24, 32, 64, 100])
+def test_vectors_of_any_size_are_blended(size: int, dtype: str) -> None:
+    a, c, t = Buffer("a", (size,), dtype), Buffer("c", (size,), dtype), Buffer("t", (size,), dtype, "local")
+
+    def blend(x: Var) -> Stmt:
+        return If(x % 3 > 0, put(t, x, get(t, x) + get(a, x)))
+
+    steps = [lambda x: put(t, x, get(a, x) * 2), blend, blend, lambda x: put(c, x, get(t, x))]
+    check(function([a, c], [c], alloc(t, seq(*(loop("x", size, step, VECTORIZED) for step in steps)))))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("target", [ONE_CORE, Target("llvm -mcpu=x86-64-v3 -num-cores 1")], ids=["host", "AVX2"])
 def test_sums_are_those_of_the_program(target: Target, dtype: str) -> None:

@@ -25,6 +25,9 @@ _BLOCK = 16
 _MASKED = "float32", "float64"
 """The types of elements that AVX-512 adds and multiplies under masks."""
 
+_REGISTERS = 16, 32, 64
+"""The bytes of x86's vector registers."""
+
 _LEAST_BYTES = 4
 """The bytes of the smallest elements for which AVX has masked loads."""
 
@@ -362,7 +365,8 @@ def _blended(frame: Frame, dtype: str, kept: str, text: str, old: str, count: in
     statements hide the bits and the choice.
     """
     ty = register(dtype, count)
-    if dtype not in _MASKED or not features.has(frame.module.target, "avx512vl"):
+    is_register = dtype in _MASKED and count * nbytes(dtype) in _REGISTERS
+    if not is_register or not features.has(frame.module.target, "avx512vl"):
         return frame.op(f"select <{count} x i1> {kept}, {ty} {text}, {ty} {old}")
     if kept.startswith("<"):
         bits = sum(1 << lane for lane, bit in enumerate(kept.split(",")) if "true" in bit)
