@@ -271,11 +271,14 @@ def _reads_column_by_column(conv: Conv) -> bool:
     channels. If the distance of pixels is a power of two, they share few of its sets. Orders with blocks of channels
     need no preference, because the first-level cache holds the rows of a block.
     """
-    pixel = conv.c * nbytes(conv.dtype)
-    least = max(1, math.gcd(pixel, _SETS * LINE) // LINE)
     is_large = math.prod(conv.kernel) > _FEW_PRODUCTS and _bytes(conv) <= conv.target.caches.l2
-    is_partly_held = least <= _held_vectors(conv) < conv.vectors
+    is_partly_held = _lines_of_all_sets(conv) <= _held_vectors(conv) < conv.vectors
     return _has_whole_lines(conv) and is_large and is_partly_held and not channel_block(conv)
+
+
+def _lines_of_all_sets(conv: Conv) -> int:
+    """Return the fewest lines of each pixel that together lie in all sets of the first-level cache."""
+    return max(1, math.gcd(conv.c * nbytes(conv.dtype), _SETS * LINE) // LINE)
 
 
 def _bytes(conv: Conv) -> int:
@@ -287,20 +290,25 @@ def channel_block(conv: Conv) -> int:
     """Return the vectors of a block of channels whose rows for a row of results fit half the first-level cache.
 
     If all channels of a row are computed first, the next row reads rows again that have left this cache; in a block of
-    channels they are still there. Blocks have the same number of vectors. The result is 0 (no blocks) if a block would
-    have all channels, if arrays come from beyond the second-level cache, from which whole rows are read faster, or if a
-    block would have fewer than `_FEWEST_LINES` lines of a pixel.
+    channels they are still there. Blocks have the same number of vectors. A block of `_FEWEST_LINES` lines of a pixel
+    may fill two thirds of the cache, if these lines lie in all of its sets. The result is 0 (no blocks) if a block
+    would have all channels or fewer lines, or if arrays come from beyond the second-level cache, from which whole rows
+    are read faster.
     """
-    size = conv.lanes * nbytes(conv.dtype)
     if _bytes(conv) > conv.target.caches.l2:
         return 0
-    block = max((count for count in range(1, _held_vectors(conv) + 1) if conv.vectors % count == 0), default=0)
-    return block if block < conv.vectors and block * size >= _FEWEST_LINES * LINE else 0
+    fewest = -(-_FEWEST_LINES * LINE // (conv.lanes * nbytes(conv.dtype)))
+    held = _held_vectors(conv)
+    if _lines_of_all_sets(conv) <= _FEWEST_LINES:
+        held = max(held, min(fewest, _held_vectors(conv, 2 / 3)))
+    block = max((count for count in range(1, held + 1) if conv.vectors % count == 0), default=0)
+    return block if fewest <= block < conv.vectors else 0
 
 
-def _held_vectors(conv: Conv) -> int:
-    """Return the number of vectors of channels whose rows for a row of results fit half the first-level cache."""
-    return conv.target.caches.l1 // 2 // (conv.size[1] * conv.lanes * nbytes(conv.dtype) * (conv.reach[0] + 2))
+def _held_vectors(conv: Conv, share: float = 0.5) -> int:
+    """Return the number of vectors of channels whose rows for a row of results fit a share of the first-level cache."""
+    row = conv.size[1] * conv.lanes * nbytes(conv.dtype)
+    return int(share * conv.target.caches.l1) // (row * (conv.reach[0] + 2))
 
 
 def _orders(conv: Conv, tiles: Iterable[_Tile]) -> tuple[str, ...]:

@@ -213,6 +213,8 @@ def test_blocks_of_channels_go_down_the_rows(golden: Callable[[object], None]) -
         ((960, 7, 7), "48,256,2048", False),  # L2 does not hold the arrays
         ((976, 7, 7), "48,2048,5120", False),  # 61 vectors have no divisors
         ((960, 112, 112), "48,2048,5120", False),
+        ((192, 28, 28), "48,2048,5120", True),  # two thirds of L1 hold four lines of a pixel
+        ((256, 28, 28), "48,2048,5120", False),  # a column's lines share a quarter of L1
         ((64, 7, 7), "256,2048,5120", False),  # all channels are such a block
     ],
 )
