@@ -34,6 +34,7 @@ from pegbox.templates.depthwise_rows import (
     place_rows,
     reads_rows,
     row_pieces,
+    rows_read,
     sums_by_rows,
     sums_of_result,
     vector_sizes,
@@ -56,6 +57,12 @@ _FIELDS = {"tile_h": "height", "tile_w": "width", "vectors": "vectors", "lanes":
 _HEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8)
 _ROWS = (*_HEIGHTS, 10, 12, 14, 16)
 """The heights of NCHW's tiles, which may be one vector wide: high tiles use a row of the input for more results."""
+
+_HIGH = 6
+"""The height of a tile of NCHW from which on more rows save few loads."""
+
+_FAR_MORE = 1.25
+"""The factor by which low tiles read more rows than high ones do, if loads then take longer than multiply-adds."""
 
 _ROWS_BODY = 400
 """The most multiply-adds of NCHW's innermost body, in which a row of the input is loaded once for all of its uses."""
@@ -188,7 +195,7 @@ def _fill_registers(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
     A row has more halves than whole vectors.
     """
-    if _is_last(conv) or conv.target.vector_bits < WIDE_BITS or conv.target.multiply_adds == 1:
+    if _is_last(conv) or not _has_wide_units(conv):
         return
     if "lanes" in cfg.space.knobs:
         widest = max(tile.lanes for tile in tiles_of(conv))
@@ -200,6 +207,11 @@ def _fill_registers(cfg: pb.TemplateConfig, conv: Conv) -> None:
     cfg.prefer(lambda c: _loads_little(c, conv))
 
 
+def _has_wide_units(conv: Conv) -> bool:
+    """Decide if a core computes whole wide vectors at once."""
+    return conv.target.vector_bits >= WIDE_BITS and conv.target.multiply_adds > 1
+
+
 def _loads_little(c: pb.Config, conv: Conv) -> bool:
     """Decide if a tile of NCHW loads each row once for all of its sums, with two multiply-adds for each load at least.
 
@@ -207,7 +219,7 @@ def _loads_little(c: pb.Config, conv: Conv) -> bool:
     Tiles of less than half a row have separate loops at the border, for fewer lanes.
     """
     height, width, (kh, kw) = c["tile_h"].val, c["tile_w"].val, conv.kernel
-    rows = (height - 1) * conv.stride[0] + conv.reach[0] + 1
+    rows = rows_read(conv, height)
     vectors = height * width // lanes_of_row(c, conv) + rows + kw
     is_direct = c["unroll_kh"].val and not c["copy"].val and 2 * width >= conv.out[1]
     return bool(is_direct and 2 * rows <= height * kh and vectors <= conv.target.vector_registers)
@@ -338,7 +350,7 @@ def _room(conv: Conv, vectors: int) -> int:
 def tiles_of(conv: Conv) -> frozenset[_Tile]:
     """Return the tiles with enough accumulators to hide latency, but with registers left for taps and elements."""
     heights = [h for h in (_HEIGHTS if _is_last(conv) else _ROWS) if conv.out[0] % h == 0]
-    if not _is_last(conv) and (max(heights) == 1 or max(heights) * -(-conv.out[1] // conv.lanes) < _FEWEST):
+    if not _is_last(conv) and _is_low(conv, max(heights)):
         heights = [h for h in _ROWS if h <= conv.out[0]]  # the last tile of an image has fewer rows
     if _is_last(conv):
         widths = [w for w in _WIDTHS if w <= conv.out[1]]
@@ -351,6 +363,17 @@ def tiles_of(conv: Conv) -> frozenset[_Tile]:
     fewest = min(_FEWEST, max(tile.accumulators for tile in fitting))
     sums = 1 if _is_last(conv) else max(sums_of_result(conv), 1)
     return frozenset(tile for tile in fitting if sums * tile.accumulators >= fewest)
+
+
+def _is_low(conv: Conv, height: int) -> bool:
+    """Decide if a tile of NCHW has too few accumulators, or reads many more rows for each of its own than high ones.
+
+    Wide vectors take so long to load, most from two lines, that rows of a last tile which are not there cost less.
+    """
+    if height == 1 or height * -(-conv.out[1] // conv.lanes) < _FEWEST:
+        return True
+    high = min(_HIGH, conv.out[0])
+    return _has_wide_units(conv) and rows_read(conv, height) / height >= _FAR_MORE * rows_read(conv, high) / high
 
 
 # Computation -------------------------------------------------------------------------------------------------------
@@ -375,9 +398,13 @@ def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tens
         rows, columns = inside(conv, 0, at[0]), inside(conv, 1, at[1])
         if _is_last(conv) or 2 * cfg["tile_w"].val < conv.out[1]:
             rows += columns  # loops are cut there
-        elif columns:
-            value = te.if_then_else(te.all(*columns), value, te.const(0, conv.dtype))
-        return te.sum(value * factor, axis=[kh, kw], where=te.all(*rows) if rows else None)
+            columns = []
+        zero = te.const(0, conv.dtype)
+        if columns and conv.target.vector_bits >= WIDE_BITS:
+            product = te.if_then_else(te.all(*columns), value * factor, zero)  # one multiply-add under a mask
+        else:
+            product = (te.if_then_else(te.all(*columns), value, zero) if columns else value) * factor
+        return te.sum(product, axis=[kh, kw], where=te.all(*rows) if rows else None)
 
     tile = te.compute(conv.out_shape, element, name="tile")
     return RowStages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, copied)

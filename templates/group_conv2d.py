@@ -140,8 +140,13 @@ def _is_copied(conv: Conv, groups: int) -> bool:
 
 
 def _area(conv: Conv, groups: int) -> tuple[int, int]:
-    """Return the rows and columns of the sums: all pixels of a single flat image are one row, with one last tile."""
-    return conv.out if _is_copied(conv, groups) or conv.n > 1 else conv.pixels
+    """Return the rows and columns of the sums: all pixels of a single flat image that L2 holds are one row.
+
+    Of a larger image, rows in the first-level cache, and weights for a row, are read again.
+    """
+    arrays = math.prod(conv.data_shape) + math.prod(conv.out_shape)
+    is_held = arrays * nbytes(conv.dtype) <= conv.target.caches.l2
+    return conv.pixels if is_held and conv.n == 1 and not _is_copied(conv, groups) else conv.out
 
 
 # Space ---------------------------------------------------------------------------------------------------------------
@@ -150,7 +155,7 @@ def _area(conv: Conv, groups: int) -> tuple[int, int]:
 def _declare(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> None:
     """Declare the knobs: the tile, the elements of a vector, the order of tiles, and the unrolling of the sum."""
     outputs, inner = group_outputs(conv, groups), conv.c // groups
-    sizes = _vector_sizes(conv, outputs)
+    sizes = _vector_sizes(conv, groups)
     cfg.define_knob("lanes", sizes)
     area = _area(conv, groups)
     widths = [w for w in _WIDTHS if w <= area[1]]
@@ -237,17 +242,30 @@ def _loops(conv: Conv, area: tuple[int, int], c: pb.Config) -> str:
     return "".join(letter for letter in c["order"].val if counts[letter] > 1)
 
 
-def _vector_sizes(conv: Conv, outputs: int) -> list[int]:
+def _vector_sizes(conv: Conv, groups: int) -> list[int]:
     """Return the possible numbers of lanes: those of a register, or of half of it, if they lie in one group.
 
     For narrow groups, either a register has lanes of several groups, or a vector has the most lanes that lie in one
-    group, unless these are so few that picking elements for a whole register takes less time.
+    group. Of wide registers, halves in one group take less time if each element is picked for one column of the filter
+    alone. Other vectors in one group take more time if they have very few lanes, but less if elements are gathered.
     """
-    shared = [lanes for k in range(conv.lanes.bit_length() - 1) if outputs % (lanes := conv.lanes >> k) == 0]
-    if shared and 2 * shared[0] >= conv.lanes and 2 * outputs > conv.lanes:
-        return shared[:1]
-    fewest = conv.lanes // 4 if _fixed_vectors(conv, outputs) else 1
-    return [conv.lanes, *(lanes for lanes in shared[:1] if lanes >= fewest)]
+    outputs, inner = group_outputs(conv, groups), conv.c // groups
+    shared = [lanes for k in range(conv.lanes.bit_length() - 1) if outputs % (lanes := conv.lanes >> k) == 0][:1]
+    is_half = bool(shared) and 2 * shared[0] >= conv.lanes
+    is_used_once = conv.kernel[1] == 1 and conv.target.vector_bits >= WIDE_BITS
+    if is_half and (2 * outputs > conv.lanes or is_used_once):
+        return shared
+    is_few = bool(shared) and 4 * shared[0] < conv.lanes
+    if not _picks(conv, outputs, inner):
+        return [conv.lanes, *shared] if is_few or not shared else shared
+    return [conv.lanes] if is_few and _fixed_vectors(conv, outputs) else [conv.lanes, *shared]
+
+
+def _picks(conv: Conv, outputs: int, inner: int) -> bool:
+    """Decide if the elements for the lanes of several groups are so close together that two vectors have them."""
+    starts = range(0, math.lcm(outputs, conv.lanes), conv.lanes)
+    distance = max((start + conv.lanes - 1) // outputs - start // outputs for start in starts)
+    return distance * inner < 2 * conv.lanes
 
 
 def _fixed_vectors(conv: Conv, outputs: int) -> list[int]:

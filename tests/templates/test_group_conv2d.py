@@ -159,6 +159,26 @@ def test_lanes_of_several_groups_have_fixed_places(groups: int, outputs: int, si
     assert not any("gather" in task.lower(config).ll for config in across[:: max(1, len(across) // 3)])
 
 
+@pytest.mark.parametrize(
+    ("cpu", "inner", "outputs", "kernel", "sizes"),
+    [
+        ("x86-64-v4", 8, 8, 3, {16, 8}),
+        ("x86-64-v4", 8, 8, 1, {8}),  # an element is picked for one multiply-add alone
+        ("x86-64-v3", 8, 4, 1, {8, 4}),
+        ("x86-64-v4", 32, 8, 3, {8}),  # no two vectors have the elements of two groups
+        ("x86-64-v4", 10, 4, 3, {16, 4}),
+        ("x86-64-v4", 11, 4, 3, {4}),
+        ("x86-64-v4", 32, 10, 3, {16, 2}),
+    ],
+)
+def test_lanes_are_of_several_groups_only_where_elements_are_picked_fast(
+    cpu: str, inner: int, outputs: int, kernel: int, sizes: set[int]
+) -> None:
+    args, target = (1, 8 * inner, 8, 8, 8 * outputs, kernel, kernel, 8), f"llvm -mcpu={cpu} -num-cores 1"
+    task = pb.create_task("group_conv2d", args, target=target)
+    assert {config["lanes"].val for config in task.space.iterate()} == sizes
+
+
 def test_few_lanes_of_one_group_are_slower_than_picked_elements() -> None:
     target = "llvm -mcpu=x86-64-v4 -num-cores 1"
     lanes = [
@@ -179,6 +199,12 @@ def test_pixels_of_a_flat_image_are_one_row(golden: Golden) -> None:
     assert {c["order"].val for c in configs} == {"yxc", "ycx"}
     chosen = {"tile_w": 8, "vectors": 2, "order": "ycx"}
     golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
+
+
+def test_rows_of_a_flat_image_beyond_l2_are_separate() -> None:
+    target = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=32,64,8192"
+    task = pb.create_task("group_conv2d", (1, 64, 16, 10, 64, 1, 1, 2), {"weights": "packed"}, target=target)
+    assert {c["order"].val for c in task.space.iterate()} == {"yxc", "ycx", "cyx"}
 
 
 @pytest.mark.parametrize(("outputs", "sizes"), [(112, {1, 4}), (80, {1, 3}), (208, {1, 2, 3, 4}), (96, {1, 2, 3, 4})])
