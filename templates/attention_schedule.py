@@ -7,7 +7,7 @@ packed. In the stages between them, vectors run along keys; in the recurrence ov
 If the second-level cache cannot hold keys and values, the steps of the scores prefetch the next panel of keys and the
 values of the block into it. If it cannot hold the scores of a block either, one row of tiles after the other goes
 through all stages, many of them with the same block of keys and values, while the next block is prefetched. If it can
-hold two heads, the keys and values of the next head are prefetched.
+hold two heads, but not all arrays, the keys and values of the next head are prefetched.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ def _fetches(p: Attention, blocks: Blocks) -> bool:
 
 
 def _fetches_next_head(p: Attention, blocks: Blocks) -> bool:
-    """Decide if the keys and values of the next head are prefetched: both heads fit the second-level cache."""
+    """Decide if the keys and values of the next head are prefetched: L2 holds both heads, but not all arrays."""
     is_apart = blocks.is_packed and not p.layout.is_joined and not p.causal
     has_next = p.has_whole_heads and p.batch * p.kv_heads > 1
-    return is_apart and has_next and 2 * p.head_nbytes <= p.target.caches.l2
+    return is_apart and has_next and 2 * p.head_nbytes <= p.target.caches.l2 < p.nbytes
 
 
 def _schedule_out(

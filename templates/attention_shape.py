@@ -55,6 +55,12 @@ class Attention(AttentionSizes):
         return self.n_k * (self.d + self.d_v) * self.itemsize
 
     @property
+    def nbytes(self) -> int:
+        """The size of all heads of queries, keys, values and the output."""
+        rows = self.heads * self.n_q + self.kv_heads * self.n_k
+        return self.batch * rows * (self.d + self.d_v) * self.itemsize
+
+    @property
     def has_whole_heads(self) -> bool:
         """True if a thread computes whole heads of keys, as there are at least as many as cores."""
         return self.batch * self.kv_heads >= self.target.num_cores

@@ -382,10 +382,17 @@ def test_columns_that_end_inside_a_vector_are_a_single_tile() -> None:
 
 @pytest.mark.parametrize(
     ("given", "is_fetched"),
-    [({}, True), ({"layout": "BNHD"}, True), ({"n_k": 2300}, False), ({"causal": True}, False), ({"heads": 1}, False)],
+    [
+        ({}, True),
+        ({"layout": "BNHD"}, True),
+        ({"n_q": 100}, False),
+        ({"n_k": 2300}, False),
+        ({"causal": True, "n_k": 1100}, False),
+        ({"heads": 1, "n_q": 9000}, False),
+    ],
 )
 def test_scores_fetch_keys_and_values_of_the_next_head(given: dict[str, Any], is_fetched: bool) -> None:
-    sizes = {"batch": 1, "heads": 2, "n_q": 100, "n_k": 1000, "d": 64, **given}
+    sizes = {"batch": 1, "heads": 2, "n_q": 1100, "n_k": 1000, "d": 64, **given}
     task = pb.create_task("attention", kwargs=sizes, target=f"{AVX512} -caches=48,2048,4096")
     shown = task.show_ir(_config(task, mr=6, vectors=4, columns=4, tiles=1))
     assert ("prefetch(address(K[" in shown) == ("prefetch(address(V[" in shown) == is_fetched
