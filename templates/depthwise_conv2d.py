@@ -32,6 +32,7 @@ from pegbox.templates.depthwise_rows import (
     lanes_of_row,
     order_rows,
     place_rows,
+    prefetch_rows,
     reads_rows,
     row_pieces,
     rows_read,
@@ -135,6 +136,8 @@ def depthwise_conv2d(
     stages = compute(cfg, conv, data, weight)
     s = te.create_schedule(stages.out.op)
     threads.share(cfg, s[stages.out], schedule(cfg, s, conv, stages))
+    if _fetches_rows(conv):
+        prefetch_rows(s, stages)
     return s, [data, weight, stages.out]
 
 
@@ -252,6 +255,15 @@ def _may_prefetch(conv: Conv) -> bool:
 def _has_whole_lines(conv: Conv) -> bool:
     """Decide if vectors run along channels and have the size of a line."""
     return _is_last(conv) and conv.lanes * nbytes(conv.dtype) >= LINE
+
+
+def _fetches_rows(conv: Conv) -> bool:
+    """Decide if the lines of NCHW's results are fetched: if they come from beyond the second-level cache.
+
+    Vectors have the size of a line, as for NHWC. With a stride, results are few, and reading the image takes longer.
+    """
+    has_lines = not _is_last(conv) and conv.lanes * nbytes(conv.dtype) >= LINE
+    return has_lines and conv.stride == (1, 1) and _bytes(conv) > _MOST_OF_CACHE * conv.target.caches.l2
 
 
 def _declare_prefetch(cfg: pb.TemplateConfig, conv: Conv) -> None:

@@ -206,3 +206,15 @@ def place_rows(s: te.TESchedule, stages: RowStages, place: te.IterVar) -> None:
         s[tensor].compute_at(s[sums], row)
         *outer, lanes = s[tensor].op.axis
         write_out(s[tensor], lanes, outer)
+
+
+def prefetch_rows(s: te.TESchedule, stages: RowStages) -> None:
+    """Fetch the lines of each tile of the result while it is computed.
+
+    Most rows begin inside a line, so that stores span two lines, and wait for both.
+    """
+    out = s[stages.out]
+    image, rows, columns, *_ = out.leaf_iter_vars
+    tiles = next((loop for loop in (columns, rows) if loop.extent > 1), image)
+    steps = next(loop for loop in s[stages.tile].leaf_iter_vars if loop.kind == "reduce")
+    out.prefetch(stages.out, tiles, 0, among=steps)
