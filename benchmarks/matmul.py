@@ -4,14 +4,15 @@
     python3 benchmarks/matmul.py 512x512x512 77x300x1000  # M x K x N of your own
     python3 benchmarks/matmul.py --target "llvm -mcpu=x86-64-v3"   # as on a machine without AVX-512
     python3 benchmarks/matmul.py --threads 2 1024x1024x1024
+    python3 benchmarks/matmul.py --random 32 --seed 5 --trials 0 --weights plain    # random shapes, untuned
     python3 benchmarks/matmul.py --templates matmul matmul_strassen 512x512x512    # also by Strassen's algorithm
 
-Each shape is tuned twice. "plain": B is as it is, also for the rivals. "packed": weights="packed", and the rivals have
-packed B before they are called. The rivals are NumPy, and, if installed, ONNX Runtime (`pip install onnxruntime onnx`)
-and torch, through which oneDNN is called. Our kernel, every rival and the multiply-add peak are timed in turns, pinned
-to one core, and the output shows medians. "ratio" is the best rival's time divided by ours. Our kernel is timed inside
-machine code, as in a search, and once more as a Python call ("as a call"), as the rivals are. With --threads N, our
-kernel for N threads is compared with our kernel for one.
+Each shape is tuned twice, or, without trials, has its predicted configuration. "plain": B is as it is, also for the
+rivals. "packed": weights="packed", and the rivals have packed B before they are called. The rivals are NumPy, and, if
+installed, ONNX Runtime (`pip install onnxruntime onnx`) and torch, through which oneDNN is called. Our kernel, every
+rival and the multiply-add peak are timed in turns, pinned to one core, and the output shows medians. "ratio" is the
+best rival's time divided by ours. Our kernel is timed inside machine code, as in a search, and once more as a Python
+call ("as a call"), as the rivals are. With --threads N, our kernel for N threads is compared with our kernel for one.
 
 GFLOP/s count the operations of the direct sum, so Strassen's algorithm may have more than 100% of the peak. The error
 is the largest difference from sums in float64, relative to the largest output.
@@ -28,16 +29,22 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from matmul_rivals import limits, rivals
 from peak import peak_kernel, share_of_peak
+from random_shapes import in_turns, matmul, some_rows
 
 import pegbox as pb
 from pegbox.codegen import Target
 from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.models.prediction import predicted_configs
 from pegbox.templates import pack_weights
+
+EQUAL = 0.97
+"""The ratio below which ours is slower, beyond the noise."""
 
 SHAPES = ("1024x1024x1024", "1000x999x1001", "128x128x128", "64x1024x1024", "96x2048x512", "1x4096x4096")
 # These settings slow OpenBLAS down. They count only where a run limits it on purpose.
@@ -49,22 +56,28 @@ _RIVALS = ("NumPy", "ORT", "oneDNN")
 def main() -> int:
     options = parse()
     settle_environment(options)
-    header = True
-    for text in options.shapes:
-        shape = tuple(int(part) for part in text.split("x"))
+    shapes = [tuple(int(part) for part in text.split("x")) for text in options.shapes]
+    if options.random:
+        kinds = in_turns(some_rows, matmul)
+        shapes = [sizes for _, sizes, _ in islice(kinds(options.seed), options.random)]
+    ratios: list[float] = []
+    for shape in shapes:
         for row in compare_threads(shape, options) if options.threads > 1 else compare_rivals(shape, options):
-            print_row({"shape": text, **row}, header=header)
-            header = False
+            print_row({"shape": "x".join(map(str, shape)), **row}, header=not ratios)
+            ratios.append(float(row["speed-up" if options.threads > 1 else "ratio"]))
+    below = sum(ratio < EQUAL for ratio in ratios)
+    print(f"geometric mean {statistics.geometric_mean(ratios):.3f}; {below} of {len(ratios)} below {EQUAL}")
     return 0
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shapes", nargs="*", default=SHAPES, help="M x K x N, as 1024x1024x1024")
+    parser.add_argument("--random", type=int, metavar="COUNT", help="that many random shapes, by --seed")
     parser.add_argument("--target", default="llvm", help='"llvm -mcpu=x86-64-v3"; --threads sets the number of cores')
     parser.add_argument("--weights", nargs="+", default=("plain", "packed"), choices=("plain", "packed"))
     parser.add_argument("--templates", nargs="+", default=("matmul",), choices=("matmul", "matmul_strassen"))
-    parser.add_argument("--trials", type=int, default=128)
+    parser.add_argument("--trials", type=int, default=128, help="0: the predicted configuration")
     parser.add_argument("--tuner", default="bayes")
     parser.add_argument("--dtype", default="float32", choices=("float32", "float64"))
     parser.add_argument("--seed", type=int, default=0)
@@ -89,10 +102,12 @@ def settle_environment(options: argparse.Namespace) -> None:
 
 def tuned(
     shape: tuple[int, ...], template: str, weights: str, threads: int, options: argparse.Namespace
-) -> tuple[pb.Task, TuneResult, Any]:
-    """Search a task; return it, the result, and the best kernel."""
+) -> tuple[pb.Task, TuneResult | None, Any]:
+    """Search a task, if there are trials; return it, the result, and the best kernel or the predicted one."""
     target = f"{options.target} -num-cores {threads}"
     task = pb.create_task(template, args=shape, kwargs={"dtype": options.dtype, "weights": weights}, target=target)
+    if not options.trials:
+        return task, None, pb.build(task, config=next(predicted_configs(task)))
     result = pb.tune(task, tuner=options.tuner, trials=options.trials, seed=options.seed, progress=False, store=None)
     if result.best is None:
         raise SystemExit(f"no valid kernel for {shape}: {result.failures}")
@@ -128,9 +143,15 @@ def one_group(shape: tuple[int, ...], template: str, group: str, options: argpar
         "ratio": f"{best / ns['ours']:.2f}",
         "of peak": share(template, flop / ns["ours"], ns["peak"]),
         "error": f"{np.abs(c - exact).max() / np.abs(exact).max():.1e}",
-        "trials": str(len(result.trials)),
-        "trials/s": f"{len(result.trials) / result.elapsed:.1f}",
+        **searched(result),
     }
+
+
+def searched(result: TuneResult | None) -> dict[str, str]:
+    """Describe the search, if there was one."""
+    if result is None:
+        return {}
+    return {"trials": str(len(result.trials)), "trials/s": f"{len(result.trials) / result.elapsed:.1f}"}
 
 
 def share(template: str, speed: float, peak: float) -> str:
@@ -190,7 +211,7 @@ def compare_threads(shape: tuple[int, ...], options: argparse.Namespace) -> list
         f"{options.threads} threads µs": f"{ns['many'] / 1e3:.1f}",
         "GFLOP/s ": f"{flop / ns['many']:.1f}",
         "speed-up": f"{ns['one'] / ns['many']:.2f}",
-        "trials/s": f"{len(result.trials) / result.elapsed:.1f}",
+        **searched(result),
     }
     return [row]
 

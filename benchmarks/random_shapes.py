@@ -151,6 +151,14 @@ def few_rows(s: Sizes) -> Shape:
             return "matmul", sizes, {}
 
 
+def some_rows(s: Sizes) -> Shape:
+    """Choose a product of so many rows that it waits neither for memory alone nor for multiplications alone."""
+    while True:
+        sizes = s.between(16, 250), s.between(200, 4000), s.between(200, 4000)
+        if math.prod(sizes) <= 2 * MOST:
+            return "matmul", sizes, {}
+
+
 def whole_window(s: Sizes) -> Shape:
     """Choose a convolution whose window is as large as the image, or nearly: few pixels of long sums."""
     pixels = s.one_of(3, 5, 6, 7, 8)

@@ -2,9 +2,12 @@
 
 The scores of a block are computed in register tiles with vectors along keys, from panels of K that are packed once for
 each head; the part of the output is computed in register tiles with vectors along its columns, from V as it is or
-packed. In the stages between them, vectors run along keys; in the recurrence over the blocks, along rows. If the
-second-level cache cannot hold keys and values, the steps of the scores prefetch the next panel of keys and the values
-of the block into it.
+packed. In the stages between them, vectors run along keys; in the recurrence over the blocks, along rows.
+
+If the second-level cache cannot hold keys and values, the steps of the scores prefetch the next panel of keys and the
+values of the block into it. If it cannot hold the scores of a block either, one row of tiles after the other goes
+through all stages, many of them with the same block of keys and values, while the next block is prefetched. If it can
+hold two heads, but not all arrays, the keys and values of the next head are prefetched.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ _TOGETHER = (4, 5, 3, 2, 1)
 def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -> te.TESchedule:
     """Schedule all stages of an attention."""
     s = te.create_schedule(of.out.op)
-    block, rows, columns = _schedule_out(cfg, p, blocks, s, of)
+    head, block, rows, columns = _schedule_out(cfg, p, blocks, s, of)
     if blocks.count(p) > 1:
         tiled, (t, row, tile) = s[of.made], _schedule_made(p, blocks, s, of)
         s[of.made].compute_at(s[of.out], block)
@@ -42,9 +45,10 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
     if of.scaled is not None:
         s[of.scaled].compute_at(s[of.out], block)
         _lanes(s[of.scaled], s[of.scaled].op.axis[-1], p.lanes, p.d)
-    within = row if blocks.streams(p) else t
+    by_tiles = blocks.goes_by_tiles(p)
+    within = row if blocks.streams(p) or by_tiles else t
     for tensor in (of.scores, of.tops, of.top, *([] if of.base is of.top else [of.base])):
-        s[tensor].compute_at(tiled, t)
+        s[tensor].compute_at(tiled, row if by_tiles else t)
     for tensor in (of.weight, *([] if of.kept is None else [of.kept]), of.totals, of.total, of.take):
         s[tensor].compute_at(tiled, within)
     for stage in s.stages:
@@ -54,15 +58,21 @@ def schedule(cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, of: Stages) -
     _schedule_tops(p, blocks, s[of.tops], s[of.scores], scores)
     if _fetches(p, blocks):
         assert of.panels is not None
-        s[of.scores].prefetch(of.panels, panel, among=steps)
+        if by_tiles:
+            tiled.prefetch(of.panels, t, 1, among=steps)
+        else:
+            s[of.scores].prefetch(of.panels, panel, among=steps)
         if of.across is not None or not p.layout.is_joined:  # else that array has the queries, too
-            tiled.prefetch(of.values, t, 0, among=steps)
+            tiled.prefetch(of.values, t, int(by_tiles), among=steps)
+    if _fetches_next_head(p, blocks):
+        for array in of.arrays[1:]:
+            s[of.out].prefetch(array, head, 1, among=steps)
     for tensor in (of.top, of.total):
         s[tensor].vectorize(s[tensor].op.reduce_axis[0])
     if of.base is not of.top:
         s[of.base].merge(s[of.base].op.axis[-1], s[of.top], s[of.top].op.axis[-1])
     by_keys = _schedule_weights(p, blocks, s, of)
-    together = blocks.mr if blocks.streams(p) else p.lanes
+    together = blocks.mr if within is row else p.lanes
     if blocks.rows >= together > 1:
         _lanes(s[of.take], s[of.take].op.axis[-1], together, together)
     s[of.parts].compute_at(tiled, row if blocks.streams(p) else tile)
@@ -83,13 +93,21 @@ def _fetches(p: Attention, blocks: Blocks) -> bool:
     widths = [blocks.width, *([blocks.columns] if blocks.packs_values else [])]
     is_lined = all(width * p.itemsize % LINE == 0 for width in widths)
     is_far = blocks.is_packed and not p.is_kept and not p.causal
-    return is_far and is_lined and is_small(blocks.width, blocks.keys)
+    is_shared = blocks.count(p) > 1 or not blocks.goes_by_tiles(p)  # else each row of tiles reads all of them
+    return is_far and is_lined and is_shared and is_small(blocks.width, blocks.keys)
+
+
+def _fetches_next_head(p: Attention, blocks: Blocks) -> bool:
+    """Decide if the keys and values of the next head are prefetched: L2 holds both heads, but not all arrays."""
+    is_apart = blocks.is_packed and not p.layout.is_joined and not p.causal
+    has_next = p.has_whole_heads and p.batch * p.kv_heads > 1
+    return is_apart and has_next and 2 * p.head_nbytes <= p.target.caches.l2 < p.nbytes
 
 
 def _schedule_out(
     cfg: pb.TemplateConfig, p: Attention, blocks: Blocks, s: te.TESchedule, of: Stages
-) -> tuple[te.IterVar, te.IterVar, te.IterVar]:
-    """Schedule the output; return the loops over blocks of rows, rows, and columns."""
+) -> tuple[te.IterVar, te.IterVar, te.IterVar, te.IterVar]:
+    """Schedule the output; return the loops over heads of keys, blocks of rows, rows, and columns."""
     stage = s[of.out]
     named = dict(zip(p.layout.of_output.axes, stage.op.axis, strict=True))
     b, h, i, c = (named[name] for name in "BHND")
@@ -100,16 +118,15 @@ def _schedule_out(
     outer, inner = stage.split(row, factor=blocks.rows)
     order = [head, outer, inner, c] if p.is_folded else [head, member, outer, inner, c]
     stage.reorder(*order)
-    whole = p.batch * p.kv_heads >= p.target.num_cores
-    each = (stage, head) if whole else None
+    each = (stage, head) if p.has_whole_heads else None
     if of.panels is not None:
         _schedule_keys(cfg, p, s[of.panels], each)
     if of.across is not None:
         packing = s[of.across]
         packing.vectorize(packing.op.axis[-1])
         _schedule_packing(cfg, packing, packing.op.axis[:3], each)
-    threads.share(cfg, stage, head if whole else outer)
-    return outer, inner, c
+    threads.share(cfg, stage, head if p.has_whole_heads else outer)
+    return head, outer, inner, c
 
 
 def _schedule_keys(

@@ -50,12 +50,28 @@ class Attention(AttentionSizes):
         return self.heads // self.kv_heads
 
     @property
+    def head_nbytes(self) -> int:
+        """The size of the keys and values of one head."""
+        return self.n_k * (self.d + self.d_v) * self.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all heads of queries, keys, values and the output."""
+        rows = self.heads * self.n_q + self.kv_heads * self.n_k
+        return self.batch * rows * (self.d + self.d_v) * self.itemsize
+
+    @property
+    def has_whole_heads(self) -> bool:
+        """True if a thread computes whole heads of keys, as there are at least as many as cores."""
+        return self.batch * self.kv_heads >= self.target.num_cores
+
+    @property
     def is_kept(self) -> bool:
         """True if the second-level cache keeps keys and values from one block of rows to the next.
 
-        A quarter of it is left for the scores, the output, and lines that conflict.
+        Three tenths of it are left for the scores, the output, and lines that conflict.
         """
-        return self.n_k * (self.d + self.d_v) * self.itemsize <= self.target.caches.l2 * 3 // 4
+        return self.head_nbytes <= self.target.caches.l2 * 7 // 10
 
     @property
     def is_folded(self) -> bool:

@@ -27,7 +27,7 @@ from pegbox.templates.register_tile import BODY, VECTORS, is_balanced, step_cost
 PACKED, DOT, PLAIN = "packed", "dot", "plain"
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
-_TILES = (1, 2, 3, 4, 6, 8, 12, 16)
+_TILES = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256)
 _BLOCKS = (32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
 _FEW_ROWS = 16  # the largest number of rows for which packing the keys may not pay
 _WHOLE = 2048  # the largest number of keys in a single block
@@ -35,13 +35,14 @@ _ROOMY = 32  # the smallest number of registers that hold a tile and the values 
 _LONG = 512  # the smallest number of keys in a block for which the factors of a few rows at a time cost little
 _UNEVEN = 1.05  # the relative cost of two tiles if the second one is narrower
 _TALL = 8  # the largest number of rows of a tile whose accumulators leave registers for exponentials
-_PARTIAL = 1.1  # the relative time of tiles if the last one has fewer columns
+_PARTIAL = 1.1  # the relative time of tiles if the last one has fewer vectors
 
 # Times, in units of a multiply-add of vectors:
 _SOFTMAX = 16.0  # for a vector of scores
 _STREAMED = 7.0  # for the same between the steps of the products with the values
 _KEEPING = 2.0  # additionally, if further tiles need the weights
 _SPILLED = 1.2  # additionally, if the scores have left the first-level cache
+_SPILLED_FAR = 4.0  # the same for streams beside keys and values that exceed the second-level cache
 _WAITING = 24.0  # additionally, shared by the rows of a tile, if these are few and wait for each step
 _FEW_CHAINS = 4  # the number of rows of a tile from which on they do not wait
 _RESCALING = 8.0  # for rescaling a vector of the output after a block of keys
@@ -84,6 +85,13 @@ class Blocks:
     def streams(self, p: Attention) -> bool:
         """Decide if the weights of some keys are computed between the steps of the products with the values."""
         return _streams(p, self.keys)
+
+    def goes_by_tiles(self, p: Attention) -> bool:
+        """Decide if one row of tiles goes through all stages before the next one, as all scores exceed the caches.
+
+        Not with a causal mask, which hides blocks from whole blocks of rows.
+        """
+        return self.rows > self.mr and not p.causal and not _is_near(p, self.rows, self.keys)
 
     def keeps_weights(self, p: Attention) -> bool:
         """Decide if further tiles need the weights that the first tile of the output computes."""
@@ -137,7 +145,7 @@ def _first(p: Attention, packed: bool) -> _First:
         for c, v, block in product(_best_columns(p, mr, columns), keys, _blocks(p)):
             if _fits(p, mr, v) and (not _needs_balance(p) or (is_balanced(mr, v) and mr * v >= min(LATENCY, p.rows))):
                 size = _keys(p, block, _step(p, v, packed=packed))
-                near = [n for n in tiles if n == 1 or _is_near(p, mr * n, size)]
+                near = [n for n in tiles if n == 1 or _is_near(p, mr * n, size) or _shares_block(p, mr * n, size)]
                 keeps = c * p.lanes < p.d_v
                 rest, n = min((_softmax(p, mr, n, size, keeps=keeps) + _far(p, mr * n), n) for n in near)
                 total = packing + min(_products(p, mr, c)) + _scores(p, mr, v, size, packed=packed) + rest
@@ -193,11 +201,12 @@ def _row_tiles(p: Attention, mr: int) -> list[tuple[int, int]]:
 
 def _products(p: Attention, mr: int, columns: int) -> tuple[float, float]:
     """Estimate the time of the products with packed values, and with values as they are (infinite if not possible)."""
-    whole = -(-p.d_v // (columns * p.lanes))
-    partial = 1.0 if p.d_v % (columns * p.lanes) == 0 else _PARTIAL
+    vectors = -(-p.d_v // p.lanes)
+    whole = -(-vectors // columns)
+    partial = 1.0 if vectors % columns == 0 else _PARTIAL
     if whole == 2 and partial > 1 and p.target.vector_registers >= _ROOMY:
         # The second tile has at most the remaining vectors.
-        partial = _UNEVEN * -(-p.d_v // p.lanes) / (2 * columns)
+        partial = _UNEVEN * vectors / (2 * columns)
     steps = partial * _seen(p, 1) * whole
     packed, plain = (
         sum(count * (steps * _step_cost(p, rows, columns, each) + whole * _TILE) for rows, count in _row_tiles(p, mr))
@@ -232,12 +241,14 @@ def _softmax(p: Attention, mr: int, tiles: int, keys: int, *, keeps: bool) -> fl
     """
     rows, streams = mr * tiles, _streams(p, keys)
     seen = _seen(p, keys, rows)
+    by_tiles = not p.causal and not _is_near(p, rows, keys)
     buffers, each = (1 + keeps, _STREAMED + keeps * _KEEPING) if streams and mr <= _TALL else (2, _SOFTMAX)
-    spilled = _SPILLED if buffers * rows * keys * p.itemsize > p.target.caches.l1 else 0.0
+    is_spilled = buffers * (mr if by_tiles else rows) * keys * p.itemsize > p.target.caches.l1
+    spilled = (_SPILLED if p.is_kept or not streams else _SPILLED_FAR) if is_spilled else 0.0
     waiting = _WAITING / mr if mr < _FEW_CHAINS and not streams else 0.0
     of_row = seen / p.lanes * (each + spilled + waiting)
     if keys < p.n_k:  # the recurrence is computed in vectors of rows, if a block has as many
-        together = mr if streams else rows
+        together = mr if streams or by_tiles else rows
         steps = -(-together // p.lanes) / together if streams or rows >= p.lanes else 1.0
         of_row += (_RESCALING * -(-p.d_v // p.lanes) + _RECURRENCE * steps) * seen / keys
     return -(-p.rows // rows) * rows * of_row
@@ -257,6 +268,15 @@ def _step(p: Attention, vectors: int, *, packed: bool) -> int:
 def _is_near(p: Attention, rows: int, keys: int) -> bool:
     """Decide if the scores of a block stay in the second-level cache."""
     return rows * keys * p.itemsize <= p.target.caches.l2 // 4
+
+
+def _shares_block(p: Attention, rows: int, keys: int) -> bool:
+    """Decide if many rows take turns with a block of keys and values in the second-level cache.
+
+    The next block is prefetched beside it, unless causal rows may not see it.
+    """
+    used = 2 * keys * (p.d + p.d_v) + rows * (p.d + 2 * p.d_v)
+    return not p.is_kept and not p.causal and keys < p.n_k and used * p.itemsize <= p.target.caches.l2
 
 
 def _blocks(p: Attention) -> list[int]:
@@ -329,19 +349,15 @@ def _constrain(cfg: pb.TemplateConfig, p: Attention, ways: list[str]) -> None:
         reads=("mr", "tiles"),
         message="a block of rows is not longer than there are rows",
     )
+    if p.causal:
+        cfg.add_constraint(
+            lambda c: bool(c["tiles"].val == 1 or _is_near(p, (sizes := blocks_of(c, p)).rows, sizes.keys)),
+            reads=_reads(p, ways, "mr", "vectors", "tiles", "columns", "block"),
+            message="the scores of a block take a part of L2",
+        )
     if _needs_balance(p):
         cfg.add_constraint(
             lambda c: is_balanced(*shape(c)) and shape(c)[0] * shape(c)[1] >= min(LATENCY, p.rows),
             reads=("mr", "vectors"),
             message=f"the tile of scores has {LATENCY} accumulators, and more multiply-adds than loads",
         )
-
-    def stays_in_cache(c: pb.Config) -> bool:
-        sizes = blocks_of(c, p)
-        return bool(c["tiles"].val == 1 or _is_near(p, sizes.rows, sizes.keys))
-
-    cfg.add_constraint(
-        stays_in_cache,
-        reads=_reads(p, ways, "mr", "vectors", "tiles", "columns", "block"),
-        message="the scores of a block take a part of L2",
-    )

@@ -24,6 +24,7 @@ class Stages:
     """The tensors between the inputs and the output.
 
     Attributes:
+        arrays: the inputs, except the bias.
         out, made: the output in its layout, and with rows of queries.
         values: the array of the values, or the packed values.
         scaled, panels, across: the scaled queries, packed keys and packed values; None if a configuration has none.
@@ -37,6 +38,7 @@ class Stages:
         take: the factors of the parts.
     """
 
+    arrays: list[te.Tensor]
     out: te.Tensor
     made: te.Tensor
     values: te.Tensor
@@ -83,6 +85,7 @@ def compute(p: Attention, blocks: Blocks, arrays: list[te.Tensor], bias: te.Tens
     made = _combined(p, blocks, keep, take, parts, rest)
     out = _in_layout(p, made)
     return Stages(
+        arrays,
         out,
         made,
         arrays[-1] if across is None else across,

@@ -32,8 +32,10 @@ from pegbox.templates.depthwise_rows import (
     lanes_of_row,
     order_rows,
     place_rows,
+    prefetch_rows,
     reads_rows,
     row_pieces,
+    rows_read,
     sums_by_rows,
     sums_of_result,
     vector_sizes,
@@ -56,6 +58,12 @@ _FIELDS = {"tile_h": "height", "tile_w": "width", "vectors": "vectors", "lanes":
 _HEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8)
 _ROWS = (*_HEIGHTS, 10, 12, 14, 16)
 """The heights of NCHW's tiles, which may be one vector wide: high tiles use a row of the input for more results."""
+
+_HIGH = 6
+"""The height of a tile of NCHW from which on more rows save few loads."""
+
+_FAR_MORE = 1.25
+"""The factor by which low tiles read more rows than high ones do, if loads then take longer than multiply-adds."""
 
 _ROWS_BODY = 400
 """The most multiply-adds of NCHW's innermost body, in which a row of the input is loaded once for all of its uses."""
@@ -122,6 +130,8 @@ def depthwise_conv2d(
     stages = compute(cfg, conv, data, weight)
     s = te.create_schedule(stages.out.op)
     threads.share(cfg, s[stages.out], schedule(cfg, s, conv, stages))
+    if _fetches_rows(conv):
+        prefetch_rows(s, stages)
     return s, [data, weight, stages.out]
 
 
@@ -188,7 +198,7 @@ def _fill_registers(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
     A row has more halves than whole vectors.
     """
-    if _is_last(conv) or conv.target.vector_bits < WIDE_BITS or conv.target.multiply_adds == 1:
+    if _is_last(conv) or not _has_wide_units(conv):
         return
     if "lanes" in cfg.space.knobs:
         widest = max(tile.lanes for tile in tiles_of(conv))
@@ -200,6 +210,11 @@ def _fill_registers(cfg: pb.TemplateConfig, conv: Conv) -> None:
     cfg.prefer(lambda c: _loads_little(c, conv))
 
 
+def _has_wide_units(conv: Conv) -> bool:
+    """Decide if a core computes whole wide vectors at once."""
+    return conv.target.vector_bits >= WIDE_BITS and conv.target.multiply_adds > 1
+
+
 def _loads_little(c: pb.Config, conv: Conv) -> bool:
     """Decide if a tile of NCHW loads each row once for all of its sums, with two multiply-adds for each load at least.
 
@@ -207,7 +222,7 @@ def _loads_little(c: pb.Config, conv: Conv) -> bool:
     Tiles of less than half a row have separate loops at the border, for fewer lanes.
     """
     height, width, (kh, kw) = c["tile_h"].val, c["tile_w"].val, conv.kernel
-    rows = (height - 1) * conv.stride[0] + conv.reach[0] + 1
+    rows = rows_read(conv, height)
     vectors = height * width // lanes_of_row(c, conv) + rows + kw
     is_direct = c["unroll_kh"].val and not c["copy"].val and 2 * width >= conv.out[1]
     return bool(is_direct and 2 * rows <= height * kh and vectors <= conv.target.vector_registers)
@@ -236,6 +251,15 @@ def _has_whole_lines(conv: Conv) -> bool:
     return _is_last(conv) and conv.lanes * nbytes(conv.dtype) >= LINE
 
 
+def _fetches_rows(conv: Conv) -> bool:
+    """Decide if the lines of NCHW's results are fetched: if they come from beyond the second-level cache.
+
+    Vectors have the size of a line, as for NHWC. With a stride, results are few, and reading the image takes longer.
+    """
+    has_lines = not _is_last(conv) and conv.lanes * nbytes(conv.dtype) >= LINE
+    return has_lines and conv.stride == (1, 1) and _bytes(conv) > _MOST_OF_CACHE * conv.target.caches.l2
+
+
 def _declare_prefetch(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Declare the knob, and let predictions begin with prefetches if pixels are not aligned to lines.
 
@@ -259,11 +283,14 @@ def _reads_column_by_column(conv: Conv) -> bool:
     channels. If the distance of pixels is a power of two, they share few of its sets. Orders with blocks of channels
     need no preference, because the first-level cache holds the rows of a block.
     """
-    pixel = conv.c * nbytes(conv.dtype)
-    least = max(1, math.gcd(pixel, _SETS * LINE) // LINE)
     is_large = math.prod(conv.kernel) > _FEW_PRODUCTS and _bytes(conv) <= conv.target.caches.l2
-    is_partly_held = least <= _held_vectors(conv) < conv.vectors
+    is_partly_held = _lines_of_all_sets(conv) <= _held_vectors(conv) < conv.vectors
     return _has_whole_lines(conv) and is_large and is_partly_held and not channel_block(conv)
+
+
+def _lines_of_all_sets(conv: Conv) -> int:
+    """Return the fewest lines of each pixel that together lie in all sets of the first-level cache."""
+    return max(1, math.gcd(conv.c * nbytes(conv.dtype), _SETS * LINE) // LINE)
 
 
 def _bytes(conv: Conv) -> int:
@@ -275,20 +302,25 @@ def channel_block(conv: Conv) -> int:
     """Return the vectors of a block of channels whose rows for a row of results fit half the first-level cache.
 
     If all channels of a row are computed first, the next row reads rows again that have left this cache; in a block of
-    channels they are still there. Blocks have the same number of vectors. The result is 0 (no blocks) if a block would
-    have all channels, if arrays come from beyond the second-level cache, from which whole rows are read faster, or if a
-    block would have fewer than `_FEWEST_LINES` lines of a pixel.
+    channels they are still there. Blocks have the same number of vectors. A block of `_FEWEST_LINES` lines of a pixel
+    may fill two thirds of the cache, if these lines lie in all of its sets. The result is 0 (no blocks) if a block
+    would have all channels or fewer lines, or if arrays come from beyond the second-level cache, from which whole rows
+    are read faster.
     """
-    size = conv.lanes * nbytes(conv.dtype)
     if _bytes(conv) > conv.target.caches.l2:
         return 0
-    block = max((count for count in range(1, _held_vectors(conv) + 1) if conv.vectors % count == 0), default=0)
-    return block if block < conv.vectors and block * size >= _FEWEST_LINES * LINE else 0
+    fewest = -(-_FEWEST_LINES * LINE // (conv.lanes * nbytes(conv.dtype)))
+    held = _held_vectors(conv)
+    if _lines_of_all_sets(conv) <= _FEWEST_LINES:
+        held = max(held, min(fewest, _held_vectors(conv, 2 / 3)))
+    block = max((count for count in range(1, held + 1) if conv.vectors % count == 0), default=0)
+    return block if fewest <= block < conv.vectors else 0
 
 
-def _held_vectors(conv: Conv) -> int:
-    """Return the number of vectors of channels whose rows for a row of results fit half the first-level cache."""
-    return conv.target.caches.l1 // 2 // (conv.size[1] * conv.lanes * nbytes(conv.dtype) * (conv.reach[0] + 2))
+def _held_vectors(conv: Conv, share: float = 0.5) -> int:
+    """Return the number of vectors of channels whose rows for a row of results fit a share of the first-level cache."""
+    row = conv.size[1] * conv.lanes * nbytes(conv.dtype)
+    return int(share * conv.target.caches.l1) // (row * (conv.reach[0] + 2))
 
 
 def _orders(conv: Conv, tiles: Iterable[_Tile]) -> tuple[str, ...]:
@@ -330,7 +362,7 @@ def _room(conv: Conv, vectors: int) -> int:
 def tiles_of(conv: Conv) -> frozenset[_Tile]:
     """Return the tiles with enough accumulators to hide latency, but with registers left for taps and elements."""
     heights = [h for h in (_HEIGHTS if _is_last(conv) else _ROWS) if conv.out[0] % h == 0]
-    if not _is_last(conv) and (max(heights) == 1 or max(heights) * -(-conv.out[1] // conv.lanes) < _FEWEST):
+    if not _is_last(conv) and _is_low(conv, max(heights)):
         heights = [h for h in _ROWS if h <= conv.out[0]]  # the last tile of an image has fewer rows
     if _is_last(conv):
         widths = [w for w in _WIDTHS if w <= conv.out[1]]
@@ -343,6 +375,17 @@ def tiles_of(conv: Conv) -> frozenset[_Tile]:
     fewest = min(_FEWEST, max(tile.accumulators for tile in fitting))
     sums = 1 if _is_last(conv) else max(sums_of_result(conv), 1)
     return frozenset(tile for tile in fitting if sums * tile.accumulators >= fewest)
+
+
+def _is_low(conv: Conv, height: int) -> bool:
+    """Decide if a tile of NCHW has too few accumulators, or reads many more rows for each of its own than high ones.
+
+    Wide vectors take so long to load, most from two lines, that rows of a last tile which are not there cost less.
+    """
+    if height == 1 or height * -(-conv.out[1] // conv.lanes) < _FEWEST:
+        return True
+    high = min(_HIGH, conv.out[0])
+    return _has_wide_units(conv) and rows_read(conv, height) / height >= _FAR_MORE * rows_read(conv, high) / high
 
 
 # Computation -------------------------------------------------------------------------------------------------------
@@ -367,9 +410,13 @@ def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tens
         rows, columns = inside(conv, 0, at[0]), inside(conv, 1, at[1])
         if _is_last(conv) or 2 * cfg["tile_w"].val < conv.out[1]:
             rows += columns  # loops are cut there
-        elif columns:
-            value = te.if_then_else(te.all(*columns), value, te.const(0, conv.dtype))
-        return te.sum(value * factor, axis=[kh, kw], where=te.all(*rows) if rows else None)
+            columns = []
+        zero = te.const(0, conv.dtype)
+        if columns and conv.target.vector_bits >= WIDE_BITS:
+            product = te.if_then_else(te.all(*columns), value * factor, zero)  # one multiply-add under a mask
+        else:
+            product = (te.if_then_else(te.all(*columns), value, zero) if columns else value) * factor
+        return te.sum(product, axis=[kh, kw], where=te.all(*rows) if rows else None)
 
     tile = te.compute(conv.out_shape, element, name="tile")
     return RowStages(te.compute(conv.out_shape, lambda *at: tile(*at), name="C"), tile, copied)

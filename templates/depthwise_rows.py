@@ -67,6 +67,11 @@ def lanes_of_row(cfg: KnobValues, conv: Conv) -> int:
     return int(cfg["lanes"].val) if "lanes" in cfg.space.knobs else vector_sizes(conv)[0]
 
 
+def rows_read(conv: Conv, height: int) -> int:
+    """Count the rows of the input that `height` rows of the result read, with those of the border."""
+    return (height - 1) * conv.stride[0] + conv.reach[0] + 1
+
+
 def reads_rows(cfg: KnobValues, conv: Conv) -> bool:
     """Decide if every second column is picked in registers, which needs tiles of whole rows that are written out."""
     is_direct = cfg["unroll_kh"].val and not cfg["copy"].val
@@ -89,9 +94,9 @@ def sums_by_rows(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te
     """
     height, (sy, sx), dx, zero = cfg["tile_h"].val, conv.stride, conv.dilation[1], te.const(0, "int64")
     lanes, row_lanes = lanes_of_row(cfg, conv), _RowLanes(conv, lanes_of_row(cfg, conv))
-    row = te.reduce_axis((0, (height - 1) * sy + conv.reach[0] + 1), name="row")
+    row = te.reduce_axis((0, rows_read(conv, height)), name="row")
     kw = te.reduce_axis((0, conv.kernel[1]), name="kw")
-    rows, (edge, last) = (conv.out[0] - 1) * sy + conv.reach[0] + 1, (conv.padding[1], row_lanes.count * sx - 1)
+    rows, (edge, last) = rows_read(conv, conv.out[0]), (conv.padding[1], row_lanes.count * sx - 1)
     line = te.compute(
         (conv.n, conv.c, rows, row_lanes.vectors * sx, lanes),
         lambda n, c, y, v, z: padded(conv, data, (rows - 1, last + edge), n, c, y, v * lanes + z + edge),
@@ -160,7 +165,7 @@ def copied_image(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor) -> te.Tens
     phases = max(k * dx % sx for k in range(conv.kernel[1])) + 1
     width = cfg["tile_w"].val
     columns = -(-conv.out[1] // width) * width + conv.reach[1] // sx
-    rows = (conv.out[0] - 1) * conv.stride[0] + conv.reach[0] + 1
+    rows = rows_read(conv, conv.out[0])
     last = rows - 1, (columns - 1) * sx + phases - 1
     return te.compute(
         (conv.n, conv.c, rows, phases, columns),
@@ -201,3 +206,15 @@ def place_rows(s: te.TESchedule, stages: RowStages, place: te.IterVar) -> None:
         s[tensor].compute_at(s[sums], row)
         *outer, lanes = s[tensor].op.axis
         write_out(s[tensor], lanes, outer)
+
+
+def prefetch_rows(s: te.TESchedule, stages: RowStages) -> None:
+    """Fetch the lines of each tile of the result while it is computed.
+
+    Most rows begin inside a line, so that stores span two lines, and wait for both.
+    """
+    out = s[stages.out]
+    image, rows, columns, *_ = out.leaf_iter_vars
+    tiles = next((loop for loop in (columns, rows) if loop.extent > 1), image)
+    steps = next(loop for loop in s[stages.tile].leaf_iter_vars if loop.kind == "reduce")
+    out.prefetch(stages.out, tiles, 0, among=steps)

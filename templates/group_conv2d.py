@@ -35,7 +35,9 @@ from pegbox.templates.weights import packed
 NAME = "group_conv2d"
 LAYOUT, WEIGHTS = "NHWC", "HWIO"
 _WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
-_VECTORS = (1, 2, 3, 4)
+_VECTORS, _MOST_VECTORS = (1, 2, 3, 4), 7
+"""The numbers of vectors of a tile, and the most of a tile that has whole groups."""
+
 _CHANNELS_OUTSIDE = "cyx"
 _ORDERS = ("yxc", "ycx", _CHANNELS_OUTSIDE)
 """The orders of the loops over tiles, outermost first: rows, pixels of a row, channels."""
@@ -87,7 +89,7 @@ def group_conv2d(
     _declare(cfg, conv, groups)
     threads.declare(cfg, flop)
     tile = _tile(conv, groups, data, weight)
-    is_copied = _has_gaps(conv, groups) and not _end_with_group(conv, groups)
+    is_copied = _is_copied(conv, groups)
     sums = te.compute(tile.shape, lambda *at: tile(*at), name="groups") if is_copied else tile
     out = _result(conv, groups, sums)
     s = te.create_schedule(out.op)
@@ -132,21 +134,44 @@ def _end_with_group(conv: Conv, groups: int) -> bool:
     return count > 1 and rest == 0 and can_store
 
 
+def _is_copied(conv: Conv, groups: int) -> bool:
+    """Decide if the result is copied from rows of sums, without the channels that were added."""
+    return _has_gaps(conv, groups) and not _end_with_group(conv, groups)
+
+
+def _area(conv: Conv, groups: int) -> tuple[int, int]:
+    """Return the rows and columns of the sums: all pixels of a single flat image that L2 holds are one row.
+
+    Of a larger image, rows in the first-level cache, and weights for a row, are read again.
+    """
+    arrays = math.prod(conv.data_shape) + math.prod(conv.out_shape)
+    is_held = arrays * nbytes(conv.dtype) <= conv.target.caches.l2
+    return conv.pixels if is_held and conv.n == 1 and not _is_copied(conv, groups) else conv.out
+
+
 # Space ---------------------------------------------------------------------------------------------------------------
 
 
 def _declare(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> None:
     """Declare the knobs: the tile, the elements of a vector, the order of tiles, and the unrolling of the sum."""
     outputs, inner = group_outputs(conv, groups), conv.c // groups
-    sizes = _vector_sizes(conv, outputs)
+    sizes = _vector_sizes(conv, groups)
     cfg.define_knob("lanes", sizes)
-    widths = [w for w in _WIDTHS if w <= conv.out[1]]
+    area = _area(conv, groups)
+    widths = [w for w in _WIDTHS if w <= area[1]]
     vectors = [v for v in _VECTORS if v == 1 or (v - 1) * sizes[0] < conv.o]
+    fixed = _fixed_vectors(conv, outputs)
+    vectors = sorted({*vectors, *fixed[:1]})
     count, rest = divmod(outputs, conv.lanes)
-    if _has_gaps(conv, groups) and not _end_with_group(conv, groups):
+    if _is_copied(conv, groups):
         vectors = [v for v in vectors if count % v == 0]
     elif _has_gaps(conv, groups):
         vectors = [count] if count <= _VECTORS[-1] else [v for v in vectors if v > 1]
+    if _end_with_group(conv, groups) and conv.flat and area == conv.pixels:
+        # A last tile of one vector would load nearly as many elements as it has multiply-adds. Where rows end with a
+        # tile, the width of tiles matters more.
+        even = [v for v in vectors if v > 1 and count % v != 1]
+        vectors = [v for v in vectors if v == 1] + even if even else vectors
     cfg.define_knob("tile_w", widths)
     cfg.define_knob("vectors", vectors)
     if rest == 0:
@@ -154,11 +179,18 @@ def _declare(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> None:
             lambda c: c["vectors"].val <= count, reads=("vectors",), message="vectors of a tile are in one group"
         )
         vectors = [v for v in vectors if v <= count]
+    if fixed:
+        cfg.add_constraint(
+            lambda c: c["lanes"].val < conv.lanes or c["vectors"].val in fixed,
+            reads=("lanes", "vectors"),
+            message="each lane of a tile has a fixed place in its group",
+        )
     # A few channels are picked from a vector by constants, not by a loop's variable.
-    cfg.define_knob("unroll_c", [inner] if inner <= _FEW else [u for u in (1, 2, 4, 8, 16) if inner % u == 0])
+    unrolls = [inner] if inner <= _FEW else [u for u in (1, 2, 4, 8, 16) if inner % u == 0]
+    cfg.define_knob("unroll_c", unrolls)
     cfg.define_knob("order", _ORDERS)
     if _reads_weights_once(conv, groups):
-        cfg.prefer(lambda c: c["order"].val == _CHANNELS_OUTSIDE)
+        cfg.prefer(lambda c: _loops(conv, area, c).startswith("c"))
     room = conv.target.vector_registers - _OTHERS
     fewest = min(_FEWEST, max(w * v for w, v in itertools.product(widths, vectors) if w * v <= room - v))
     cfg.add_constraint(
@@ -167,7 +199,7 @@ def _declare(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> None:
         message="accumulators fit the registers, and hide the latency",
     )
     cfg.add_constraint(
-        lambda c: is_first_name(c["order"].val, _ORDERS, _loops(conv, c)),
+        lambda c: is_first_name(c["order"].val, _ORDERS, _loops(conv, area, c)),
         reads=("lanes", "tile_w", "vectors", "order"),
         message="an order of loops has one name",
     )
@@ -176,6 +208,24 @@ def _declare(cfg: pb.TemplateConfig, conv: Conv, groups: int) -> None:
         reads=("tile_w", "vectors", "unroll_c"),
         message=f"the innermost body has at most {BODY} multiply-adds",
     )
+    cfg.add_constraint(
+        lambda c: c["unroll_c"].val == unrolls[0] or _holds_border(conv, groups, c),
+        reads=("tile_w", "vectors", "unroll_c"),
+        message="registers hold the elements of a step at the border",
+    )
+
+
+def _holds_border(conv: Conv, groups: int, c: pb.Config) -> bool:
+    """Decide if registers hold a step's elements of all pixels, together with the sums, where branches skip columns.
+
+    If several columns of the filter reach beyond the same edge of the image, their loop has branches, before which LLVM
+    loads all elements. That matters if a row has few tiles. Rows of the filter that are written out have no branches.
+    """
+    columns = max(conv.padding[1], conv.padding_after[1]) / conv.dilation[1]
+    width = c["tile_w"].val
+    if columns <= 1 or group_outputs(conv, groups) < _NARROW or 2 * width < conv.out[1]:
+        return True
+    return bool(width * (c["vectors"].val + c["unroll_c"].val) <= conv.target.vector_registers)
 
 
 def _reads_weights_once(conv: Conv, groups: int) -> bool:
@@ -186,21 +236,49 @@ def _reads_weights_once(conv: Conv, groups: int) -> bool:
     return is_shared and weights > max(conv.target.caches.l2, math.prod(conv.data_shape) * size)
 
 
-def _loops(conv: Conv, c: pb.Config) -> str:
-    """Return the letters of those loops over tiles that have several iterations."""
-    counts = {"y": conv.out[0], "x": conv.out[1] / c["tile_w"].val, "c": conv.o / (c["vectors"].val * c["lanes"].val)}
-    return "".join(letter for letter, count in counts.items() if count > 1)
+def _loops(conv: Conv, area: tuple[int, int], c: pb.Config) -> str:
+    """Return the letters of those loops over tiles that have several iterations, outermost first."""
+    counts = {"y": area[0], "x": area[1] / c["tile_w"].val, "c": conv.o / (c["vectors"].val * c["lanes"].val)}
+    return "".join(letter for letter in c["order"].val if counts[letter] > 1)
 
 
-def _vector_sizes(conv: Conv, outputs: int) -> list[int]:
+def _vector_sizes(conv: Conv, groups: int) -> list[int]:
     """Return the possible numbers of lanes: those of a register, or of half of it, if they lie in one group.
 
     For narrow groups, either a register has lanes of several groups, or a vector has the most lanes that lie in one
-    group.
+    group. Of wide registers, halves in one group take less time if each element is picked for one column of the filter
+    alone. Other vectors in one group take more time if they have very few lanes, but less if elements are gathered.
     """
-    shared = [lanes for k in range(conv.lanes.bit_length() - 1) if outputs % (lanes := conv.lanes >> k) == 0]
-    is_wide = bool(shared) and 2 * shared[0] >= conv.lanes and 2 * outputs > conv.lanes
-    return shared[:1] if is_wide else [conv.lanes, *shared[:1]]
+    outputs, inner = group_outputs(conv, groups), conv.c // groups
+    shared = [lanes for k in range(conv.lanes.bit_length() - 1) if outputs % (lanes := conv.lanes >> k) == 0][:1]
+    is_half = bool(shared) and 2 * shared[0] >= conv.lanes
+    is_used_once = conv.kernel[1] == 1 and conv.target.vector_bits >= WIDE_BITS
+    if is_half and (2 * outputs > conv.lanes or is_used_once):
+        return shared
+    is_few = bool(shared) and 4 * shared[0] < conv.lanes
+    if not _picks(conv, outputs, inner):
+        return [conv.lanes, *shared] if is_few or not shared else shared
+    return [conv.lanes] if is_few and _fixed_vectors(conv, outputs) else [conv.lanes, *shared]
+
+
+def _picks(conv: Conv, outputs: int, inner: int) -> bool:
+    """Decide if the elements for the lanes of several groups are so close together that two vectors have them."""
+    starts = range(0, math.lcm(outputs, conv.lanes), conv.lanes)
+    distance = max((start + conv.lanes - 1) // outputs - start // outputs for start in starts)
+    return distance * inner < 2 * conv.lanes
+
+
+def _fixed_vectors(conv: Conv, outputs: int) -> list[int]:
+    """Return the numbers of vectors for which each lane of a tile has a fixed place in its group.
+
+    Such a tile has whole groups or all channels. In others, the elements for lanes of several groups are gathered one
+    by one. The list is empty if all lanes of a vector are in one group, or if no such tile fits the registers.
+    """
+    if outputs % conv.lanes == 0:
+        return []
+    most = min(_MOST_VECTORS, (conv.target.vector_registers - _OTHERS) // 2)
+    ends = range(conv.lanes, most * conv.lanes + 1, conv.lanes)
+    return [end // conv.lanes for end in ends if end % outputs == 0 or end - conv.lanes < conv.o <= end]
 
 
 # Computation ---------------------------------------------------------------------------------------------------------
@@ -224,26 +302,29 @@ def _plain(conv: Conv, groups: int, data: te.Tensor, weight: te.Tensor) -> te.Te
 def _tile(conv: Conv, groups: int, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
     """Return the sums; if tiles end with their group, as [n][y][x][group][vector][lane]."""
     sums, outputs, wide = _sums(conv, groups, data, weight), conv.o // groups, group_outputs(conv, groups)
+    pixels = conv.n, *_area(conv, groups)
     if not _end_with_group(conv, groups):
-        return te.compute((*conv.out_shape[:3], groups * wide), sums, name="tile")
+        return te.compute((*pixels, groups * wide), sums, name="tile")
     used = computed_extent(conv.target, conv.lanes, outputs)
 
     def lane(n: te.Expr, y: te.Expr, x: te.Expr, g: te.Expr, v: te.Expr, z: te.Expr) -> te.Expr:
         at = v * conv.lanes + z
         return sums(n, y, x, g * wide + at, g, [at < used] if used < wide else [])
 
-    return te.compute((*conv.out_shape[:3], groups, wide // conv.lanes, conv.lanes), lane, name="tile")
+    return te.compute((*pixels, groups, wide // conv.lanes, conv.lanes), lane, name="tile")
 
 
 def _result(conv: Conv, groups: int, tile: te.Tensor) -> te.Tensor:
     """Return the result, without the channels that were added to fill vectors."""
     outputs, wide = conv.o // groups, group_outputs(conv, groups)
+    is_flat = tile.shape[1] != conv.out[0]
 
     def element(n: te.Expr, y: te.Expr, x: te.Expr, o: te.Expr) -> te.Expr:
         group, at = o // outputs, o % outputs
+        pixel = (te.const(0, "int64"), y * conv.out[1] + x) if is_flat else (y, x)
         if tile.ndim == 4:
-            return tile(n, y, x, group * wide + at)
-        return tile(n, y, x, group, at // conv.lanes, at % conv.lanes)
+            return tile(n, *pixel, group * wide + at)
+        return tile(n, *pixel, group, at // conv.lanes, at % conv.lanes)
 
     return te.compute(conv.out_shape, element, name="C")
 
@@ -259,7 +340,10 @@ def _sums(conv: Conv, groups: int, image: te.Tensor, weight: te.Tensor) -> Calla
     def element(
         n: te.Expr, y: te.Expr, x: te.Expr, o: te.Expr, group: te.Expr | None = None, tests: Sequence[te.Expr] = ()
     ) -> te.Expr:
-        row, column = y * sy + kh * dy, x * sx + kw * dx
+        if conv.flat:
+            row, column = y + x // conv.out[1], x % conv.out[1]
+        else:
+            row, column = y * sy + kh * dy, x * sx + kw * dx
         if is_cut:  # loops are cut where the filter reaches into the border
             row, column = row - conv.padding[0], column - conv.padding[1]
             tests = [*inside(conv, 0, row), *inside(conv, 1, column), *tests]
@@ -279,6 +363,9 @@ def _place_tiles(
     """Order the loops over tiles, and sum up each of them in registers; return the outermost loop."""
     out, sums, lanes = s[c], s[tile], cfg["lanes"].val
     n, y, x, o = out.op.axis
+    rows = [y]
+    if tile.shape[1:3] != c.shape[1:3]:
+        rows, x = [], out.fuse(y, x)
     channels = []
     if tile.ndim > c.ndim:
         group, o = out.split(o, factor=conv.o // groups)
@@ -286,7 +373,7 @@ def _place_tiles(
     ot, oi = out.split(o, factor=cfg["vectors"].val * lanes)
     ov, ol = out.split(oi, factor=lanes)
     xt, xi = out.split(x, factor=cfg["tile_w"].val)
-    by_name = {"y": [y], "x": [xt], "c": [*channels, ot]}
+    by_name = {"y": rows, "x": [xt], "c": [*channels, ot]}
     loops = [loop for letter in cfg["order"].val for loop in by_name[letter]]
     out.reorder(n, *loops, xi, ov, ol)
     write_out(out, ol, (xi, ov))

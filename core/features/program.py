@@ -28,7 +28,7 @@ from pegbox.features.traced import TraceRecorder
 from pegbox.features.tracing import TracedConfig, TracedNumbers
 from pegbox.schedule.schedule import Schedule
 from pegbox.space import Config
-from pegbox.space.digits import Digits, Mask, checked_rows
+from pegbox.space.digits import Digits, Finding, Mask, checked_rows
 from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.task import Task
 
@@ -178,11 +178,11 @@ class ProgramFeatures:
                     numbers[unknown] = before.of(np.ascontiguousarray(columns[:, unknown]))
                 return np.isin(numbers, list(few))
 
-    def sample(self, count: int, rng: np.random.Generator, *, classes: int) -> Digits:
+    def sample(self, count: int, rng: np.random.Generator, *, classes: int, wanted: Finding | None = None) -> Digits:
         """Sample at most `count` distinct configurations, of at most `classes` classes of programs: see `within`.
 
-        The classes are the first ones of a random sample; random walks from their members find others. The sample does
-        not depend on earlier questions.
+        The classes are the first ones of a random sample, those of `wanted` rows before others; random walks from their
+        members find others. The sample does not depend on earlier questions.
 
         Raises:
             SpaceError: no configuration of the space is valid.
@@ -190,11 +190,13 @@ class ProgramFeatures:
         check_int("sample: count", count, minimum=0)
         check_int("sample: classes", classes, minimum=1)
         with without_collection():
-            return self._sample(count, rng, classes)
+            return self._sample(count, rng, classes, wanted)
 
-    def _sample(self, count: int, rng: np.random.Generator, classes: int) -> Digits:
+    def _sample(self, count: int, rng: np.random.Generator, classes: int, wanted: Finding | None) -> Digits:
         space = self.task.space
         rows = space.sample(min(count, BEGINNINGS * classes), rng)
+        if wanted is not None:
+            rows = rows[np.argsort(~wanted(rows), kind="stable")]
         found = rows[self.within(rows, classes=classes)]
         if len(found) == len(rows) < count:  # these may be all classes
             rows = space.sample(count, rng)

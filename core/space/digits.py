@@ -7,7 +7,7 @@ configs stay arrays of digits, of shape (configs, knobs) and type int64.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +18,8 @@ from pegbox.shown import value_text
 
 Digits: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
+Finding: TypeAlias = Callable[[Digits], Mask]
+"""The type of a function that finds some of the rows."""
 
 
 def index_of(digits: Sequence[int], lengths: Sequence[int]) -> int:

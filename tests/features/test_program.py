@@ -22,6 +22,7 @@ from pegbox.features.formulas import Machine
 from pegbox.features.program import finished
 from pegbox.search import make_tuner
 from pegbox.search.asktell import AskTell
+from pegbox.space.digits import Digits, Mask
 from pegbox.task.task import Task, create_task
 from pegbox.task.template import Template
 
@@ -354,6 +355,17 @@ def test_a_sample_of_few_classes_has_valid_rows_of_these_alone(task_of: Callable
     assert features.num_classes <= 6 + program.PRIMING
     again = ProgramFeatures(features.task).sample(100, np.random.default_rng(3), classes=6)
     np.testing.assert_array_equal(again, rows)
+
+
+def test_a_sample_of_few_classes_has_those_of_wanted_rows(task_of: Callable[..., Task]) -> None:
+    features = ProgramFeatures(task_of("conv2d", 1, 8, 10, 10, 32, 3, 3))
+    digit = features.sample(100, np.random.default_rng(3), classes=1)[0, 1]
+
+    def wanted(rows: Digits) -> Mask:
+        return rows[:, 1] != digit
+
+    rows = features.sample(100, np.random.default_rng(3), classes=1, wanted=wanted)
+    assert wanted(rows[:1]).all()
 
 
 def test_a_sample_of_a_space_with_few_classes_leaves_nothing_out(task_of: Callable[..., Task]) -> None:

@@ -349,6 +349,55 @@ def test_scores_fetch_keys_and_values_that_the_second_cache_cannot_hold(cpu: str
         assert "prefetch(address(Q[" not in shown
 
 
+@pytest.mark.parametrize("cpu", [AVX2, AVX512])
+def test_many_rows_take_turns_with_a_block_of_keys(cpu: str) -> None:
+    """Check values and buffers where one row of tiles after the other goes through all stages."""
+    task = pb.create_task("attention", args=(1, 2, 100, 1100, 32), target=f"{cpu} -caches=4,8,64")
+    q, k, v, o = arrays_of(task)
+    want = softmax_product(q, k, v)
+    for block in (96, 512):
+        config = _config(task, mr=4, vectors=2, tiles=16, block=block)
+        sizes = pb.lower(*task.instantiate(config)).allocations["S"][0]
+        assert sizes[-2] == 4
+        assert sizes[-1] <= block + 16
+        o[:] = np.nan
+        pb.build(task, config=config)(q, k, v, o)
+        np.testing.assert_allclose(o, want, atol=1e-5)
+
+
+def test_the_first_configuration_shares_far_keys_among_hundreds_of_rows() -> None:
+    target = "llvm -mcpu=emeraldrapids -num-cores 1"
+    for n_k in (3000, 4096):
+        config = pb.create_task("attention", args=(1, 1, 4096, n_k, 64), target=target).space.get(0)
+        assert config["mr"].val * config["tiles"].val >= 128
+        assert config["block"].val == 1024
+
+
+def test_columns_that_end_inside_a_vector_are_a_single_tile() -> None:
+    """72 columns are five vectors; a second tile of half a vector would keep few accumulators busy."""
+    for d, columns in ((40, 3), (56, 4), (72, 5)):
+        config = pb.create_task("attention", args=(1, 1, 900, 900, d), target="llvm -mcpu=emeraldrapids").space.get(0)
+        assert config["columns"].val == columns
+
+
+@pytest.mark.parametrize(
+    ("given", "is_fetched"),
+    [
+        ({}, True),
+        ({"layout": "BNHD"}, True),
+        ({"n_q": 100}, False),
+        ({"n_k": 2300}, False),
+        ({"causal": True, "n_k": 1100}, False),
+        ({"heads": 1, "n_q": 9000}, False),
+    ],
+)
+def test_scores_fetch_keys_and_values_of_the_next_head(given: dict[str, Any], is_fetched: bool) -> None:
+    sizes = {"batch": 1, "heads": 2, "n_q": 1100, "n_k": 1000, "d": 64, **given}
+    task = pb.create_task("attention", kwargs=sizes, target=f"{AVX512} -caches=48,2048,4096")
+    shown = task.show_ir(_config(task, mr=6, vectors=4, columns=4, tiles=1))
+    assert ("prefetch(address(K[" in shown) == ("prefetch(address(V[" in shown) == is_fetched
+
+
 @pytest.mark.parametrize(
     ("given", "block"),
     [({"n_q": 1000, "n_k": 1000, "d": 64}, 0), ({"causal": True, "d": 64}, 1024), ({"n_q": 2500, "n_k": 2500}, 96)],

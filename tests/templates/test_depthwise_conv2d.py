@@ -213,6 +213,8 @@ def test_blocks_of_channels_go_down_the_rows(golden: Callable[[object], None]) -
         ((960, 7, 7), "48,256,2048", False),  # L2 does not hold the arrays
         ((976, 7, 7), "48,2048,5120", False),  # 61 vectors have no divisors
         ((960, 112, 112), "48,2048,5120", False),
+        ((192, 28, 28), "48,2048,5120", True),  # two thirds of L1 hold four lines of a pixel
+        ((256, 28, 28), "48,2048,5120", False),  # a column's lines share a quarter of L1
         ((64, 7, 7), "256,2048,5120", False),  # all channels are such a block
     ],
 )
@@ -258,6 +260,52 @@ def test_results_that_are_stored_fast_have_no_prefetches(
 def test_predictions_prefetch_where_stores_wait(size: tuple[int, int, int], prefers: bool) -> None:
     task = pb.create_task("depthwise_conv2d", (1, *size, 3, 3), {"padding": 1, "layout": "NHWC"}, target=WIDE)
     assert next(predicted_configs(task))["prefetch"].val == prefers
+
+
+def test_lines_of_rows_are_prefetched_with_their_tile(golden: Callable[[object], None]) -> None:
+    target = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=48,2,5120"
+    task = pb.create_task("depthwise_conv2d", (1, 3, 8, 28, 3, 3), {"padding": 1}, target=target)
+    chosen = {"tile_h": 4, "tile_w": 32, "unroll_kh": True, "copy": False}
+    golden(task.show_ir(next(c for c in task.space.iterate() if all(c[k].val == v for k, v in chosen.items()))))
+    assert all("prefetch" in task.show_ir(config) for config in task.space.iterate())
+
+
+def test_values_of_rows_that_are_prefetched() -> None:
+    task = pb.create_task("depthwise_conv2d", (1, 3, 9, 28, 3, 3), {"padding": 1}, target="llvm -caches=48,2,5120")
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(spec.shape).astype("float32") for spec in task.arguments()[:2])
+    wide = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    expected = sum(wide[:, :, i : i + 9, j : j + 28] * w[:, 0, i, j, None, None] for i in range(3) for j in range(3))
+    for row in task.space.sample(min(6, len(task.space)), rng):
+        found = np.empty_like(x)
+        pb.build(task, config=task.space.config(row))(x, w, found)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("size", "kwargs", "target"),
+    [
+        ((64, 20, 20), {}, WIDE),  # L2 holds the arrays
+        ((64, 80, 80), {"stride": 2}, WIDE),
+        ((64, 80, 80), {}, "llvm -mcpu=x86-64-v3 -num-cores 1 -caches=48,2048,5120"),  # a vector is half a line
+    ],
+)
+def test_other_rows_are_not_prefetched(size: tuple[int, int, int], kwargs: dict[str, Any], target: str) -> None:
+    task = pb.create_task("depthwise_conv2d", (1, *size, 3, 3), {"padding": 1, **kwargs}, target=target)
+    assert "prefetch" not in task.show_ir(task.space.get(0))
+
+
+@pytest.mark.parametrize(
+    ("rows", "has_all"),
+    [(33, True), (26, True), (28, False), (36, False)],
+)
+def test_tiles_are_high_where_only_low_ones_divide_the_rows(rows: int, has_all: bool) -> None:
+    task = pb.create_task("depthwise_conv2d", (1, 8, rows, 30, 3, 3), {"padding": 1}, target=WIDE)
+    heights = {c["tile_h"].val for c in task.space.iterate()}
+    assert (5 in heights) == has_all
+    assert next(predicted_configs(task))["tile_h"].val >= 4
+    narrow = pb.create_task("depthwise_conv2d", (1, 8, rows, 30, 3, 3), {"padding": 1}, target=WIDE.replace("v4", "v3"))
+    assert all(rows % c["tile_h"].val == 0 for c in narrow.space.iterate())
 
 
 @pytest.mark.parametrize(

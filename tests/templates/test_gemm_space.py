@@ -86,7 +86,9 @@ def test_weights_of_many_rows_are_not_preferred_in_small_blocks() -> None:
     assert task_of((1000, 768, 768), TARGETS[0], "packed").preference is None
 
 
-@pytest.mark.parametrize("shape", [(24, 1500, 2100), (96, 1024, 1024), (128, 768, 2048), (91, 990, 370)])
+@pytest.mark.parametrize(
+    "shape", [(24, 1500, 2100), (96, 1024, 1024), (128, 768, 2048), (91, 990, 370), (161, 2600, 528)]
+)
 def test_predictions_of_few_rows_begin_with_blocks_that_l2_keeps(shape: tuple[int, ...]) -> None:
     task = task_of(shape, TARGETS[0])
     first, l2 = next(predicted_configs(task)), task.target.caches.l2

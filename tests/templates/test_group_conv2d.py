@@ -26,6 +26,8 @@ class TestGroups(TemplateContract):
         (1, 6, 6, 9, 10, 3, 2, 2, (2, 1), (1, 0, 0, 2), (1, 2)),
         (1, 8, 5, 4, 32, 1, 1, 2, 1, 0, 1, "NHWC", "HWIO", "float64"),
         (1, 5, 6, 6, 7, 2, 2, 1),
+        (2, 12, 3, 6, 90, 1, 1, 2),
+        (1, 12, 3, 6, 90, 1, 1, 2),
         (1, 8, 4, 7, 20, 3, 3, 4, 2, (3, 1, 4, 0), 1, "NHWC", "packed"),
     ]
     configs = 6
@@ -80,6 +82,8 @@ def test_zeros_around_the_image_are_neither_copied_nor_multiplied() -> None:
         ((9, 8), 8, 3, 1, (1, 1, 1, 1), 1), ((7, 7), 4, 5, 1, (2, 2, 2, 2), 1), ((8, 9), 24, 3, 2, (1, 1, 1, 1), 1),
         ((3, 2), 8, 3, 1, (2, 3, 3, 2), 1), ((1, 1), 16, 3, 1, (1, 1, 1, 1), 1), ((6, 5), 4, 3, 3, (0, 2, 5, 4), 1),
         ((7, 8), 20, 3, 1, (2, 2, 2, 2), 2), ((5, 4), 12, 2, 1, (6, 0, 0, 6), 1), ((9, 9), 60, 1, 2, (1, 0, 0, 1), 1),
+        ((5, 7), 60, 1, 1, (0, 0, 0, 0), 1), ((7, 5), 8, 1, 1, (0, 0, 0, 0), 1), ((3, 5), 100, 1, 1, (0, 0, 0, 0), 1),
+        ((1, 9), 5, 1, 1, (0, 0, 0, 0), 1),
     ],
 )  # fmt: skip
 def test_values_beside_the_borders(
@@ -143,6 +147,92 @@ def test_the_elements_of_a_vector_follow_from_the_outputs_of_a_group(outputs: in
 
 
 @pytest.mark.parametrize(
+    ("groups", "outputs", "sizes"),
+    [(8, 10, {5}), (8, 5, {3}), (16, 5, {5}), (4, 12, {3}), (8, 7, {4}), (16, 4, {1, 2, 3, 4})],
+)
+def test_lanes_of_several_groups_have_fixed_places(groups: int, outputs: int, sizes: set[int]) -> None:
+    """A tile has whole groups or all channels, so that no element is gathered."""
+    args = 1, 2 * groups, 4, 8, outputs * groups, 1, 1, groups
+    task = pb.create_task("group_conv2d", args, target="llvm -mcpu=x86-64-v4 -num-cores 1")
+    across = [config for config in task.space.iterate() if config["lanes"].val == 16]
+    assert {config["vectors"].val for config in across} == sizes
+    assert not any("gather" in task.lower(config).ll for config in across[:: max(1, len(across) // 3)])
+
+
+@pytest.mark.parametrize(
+    ("cpu", "inner", "outputs", "kernel", "sizes"),
+    [
+        ("x86-64-v4", 8, 8, 3, {16, 8}),
+        ("x86-64-v4", 8, 8, 1, {8}),  # an element is picked for one multiply-add alone
+        ("x86-64-v3", 8, 4, 1, {8, 4}),
+        ("x86-64-v4", 32, 8, 3, {8}),  # no two vectors have the elements of two groups
+        ("x86-64-v4", 10, 4, 3, {16, 4}),
+        ("x86-64-v4", 11, 4, 3, {4}),
+        ("x86-64-v4", 32, 10, 3, {16, 2}),
+    ],
+)
+def test_lanes_are_of_several_groups_only_where_elements_are_picked_fast(
+    cpu: str, inner: int, outputs: int, kernel: int, sizes: set[int]
+) -> None:
+    args, target = (1, 8 * inner, 8, 8, 8 * outputs, kernel, kernel, 8), f"llvm -mcpu={cpu} -num-cores 1"
+    task = pb.create_task("group_conv2d", args, target=target)
+    assert {config["lanes"].val for config in task.space.iterate()} == sizes
+
+
+def test_few_lanes_of_one_group_are_slower_than_picked_elements() -> None:
+    target = "llvm -mcpu=x86-64-v4 -num-cores 1"
+    lanes = [
+        {
+            c["lanes"].val
+            for c in pb.create_task("group_conv2d", (1, 2 * n, 4, 8, o * n, 1, 1, n), target=target).space.iterate()
+        }
+        for n, o in ((8, 10), (8, 12), (12, 22))
+    ]
+    assert lanes == [{16}, {16, 4}, {16, 2}]
+
+
+def test_pixels_of_a_flat_image_are_one_row(golden: Golden) -> None:
+    """35 pixels are 4 tiles of 8 and one of 3, regardless of rows."""
+    args, target = (1, 8, 5, 7, 64, 1, 1, 2), "llvm -mcpu=x86-64-v4 -num-cores 1"
+    task = pb.create_task("group_conv2d", args, {"weights": "packed"}, target=target)
+    configs = list(task.space.iterate())
+    assert {c["order"].val for c in configs} == {"yxc", "ycx"}
+    chosen = {"tile_w": 8, "vectors": 2, "order": "ycx"}
+    golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
+
+
+def test_rows_of_a_flat_image_beyond_l2_are_separate() -> None:
+    target = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=32,64,8192"
+    task = pb.create_task("group_conv2d", (1, 64, 16, 10, 64, 1, 1, 2), {"weights": "packed"}, target=target)
+    assert {c["order"].val for c in task.space.iterate()} == {"yxc", "ycx", "cyx"}
+
+
+@pytest.mark.parametrize(("outputs", "sizes"), [(112, {1, 4}), (80, {1, 3}), (208, {1, 2, 3, 4}), (96, {1, 2, 3, 4})])
+def test_no_tile_of_a_flat_image_has_one_vector_that_is_left(outputs: int, sizes: set[int]) -> None:
+    """Seven vectors are four and three, five are three and two; of thirteen, one is left by two, three and four."""
+    args, target = (1, 8, 5, 7, 2 * outputs, 1, 1, 2), "llvm -mcpu=x86-64-v4 -num-cores 1"
+    task = pb.create_task("group_conv2d", args, {"weights": "packed"}, target=target)
+    assert {c["vectors"].val for c in task.space.iterate()} == sizes
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "outputs", "most"),
+    [
+        (7, 5, 32, 2),  # 14 sums and 14 elements
+        (7, 3, 32, 8),  # one column of the filter is beside an edge
+        (28, 5, 32, 8),  # most tiles are not at an edge
+        (7, 5, 8, 16),  # rows of the filter are written out
+    ],
+)
+def test_registers_hold_the_elements_of_a_step_at_the_border(size: int, kernel: int, outputs: int, most: int) -> None:
+    args, kwargs = (1, 32, size, size, 2 * outputs, kernel, kernel, 2), {"padding": kernel // 2, "weights": "packed"}
+    task = pb.create_task("group_conv2d", args, kwargs, target="llvm -mcpu=x86-64-v4 -num-cores 1")
+    vectors = min(outputs // 16, 2) or 1
+    wide = [c for c in task.space.iterate() if (c["tile_w"].val, c["vectors"].val) == (7, vectors)]
+    assert max(c["unroll_c"].val for c in wide) == most
+
+
+@pytest.mark.parametrize(
     ("cpu", "outputs", "wide", "is_copied"),
     [
         ("x86-64-v4", 8, 8, False), ("x86-64-v4", 12, 16, True), ("x86-64-v4", 20, 32, False),
@@ -178,7 +268,7 @@ def test_the_last_tile_of_a_group_has_fewer_vectors(golden: Golden) -> None:
         "group_conv2d", (1, 8, 4, 8, 200, 1, 1, 2), kwargs, target="llvm -mcpu=x86-64-v4 -num-cores 1"
     )
     configs = task.space.iterate()
-    chosen = {"tile_w": 4, "vectors": 4, "order": "cyx"}
+    chosen = {"tile_w": 4, "vectors": 4, "order": "ycx"}
     golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in chosen.items()))))
 
 

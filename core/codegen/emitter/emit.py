@@ -9,6 +9,7 @@ from pegbox.codegen.compiled import ArgSpec
 from pegbox.codegen.emitter import accumulators, nontemporal, placement, register_barriers, unroll, vectorized_loops
 from pegbox.codegen.emitter.frame import Frame
 from pegbox.codegen.emitter.function_text import identifier
+from pegbox.codegen.emitter.masked_updates import rewrite_updates
 from pegbox.codegen.emitter.module import ModuleText, TooLong
 from pegbox.codegen.emitter.parallel import ParallelLoops, bind_pointer
 from pegbox.codegen.emitter.placement import WORKSPACE, Placement
@@ -58,11 +59,11 @@ def _in_blocks(name: str, func: Function, body: Stmt, target: Target, blocks: Se
 def _emitted(name: str, func: Function, blocked: Stmt, target: Target) -> Program:
     """Emit the program, whose vectorized loops have been cut into blocks."""
     stores = executed_stores(func.body)
-    func = func.with_body(accumulators.expand(blocked))
+    func = func.with_body(rewrite_updates(accumulators.expand(blocked), target))
     extents = [stmt.extent for stmt in walk(func.body) if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL]
     threads = min(target.num_cores, max([1, *extents]))
     places = placement.plan(func.body, target, threads=threads)
-    module = ModuleText(name, target)
+    module = ModuleText(name, target, set(func.params) - set(func.outputs))
     unrolling = unroll.plan(func.body)
     scalar_loops = ScalarLoops(func, target.vector_bits, unrolling.explicit)
     barriers = register_barriers.plan(func.body, places, target)

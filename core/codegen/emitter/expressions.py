@@ -12,9 +12,10 @@ from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.function_text import Lines
 from pegbox.codegen.emitter.gates import decay, gate
 from pegbox.codegen.emitter.index import Index
-from pegbox.codegen.emitter.lanes import Chunk, Offsets
+from pegbox.codegen.emitter.lanes import Chunk, Offsets, pattern
 from pegbox.codegen.emitter.linear_form import Atom, Form, strides
 from pegbox.codegen.emitter.lltypes import constant, register
+from pegbox.codegen.emitter.masked_updates import is_zero
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
 from pegbox.expr.low_level import Address, Broadcast, Reinterpret, Stride, VectorLoad, is_machine_call
@@ -140,13 +141,10 @@ def _select(frame: Frame, expr: Select, chunk: Chunk) -> Value:
         return evaluate(frame, expr.a if cond.text == "true" else expr.b, chunk)
     if not (_is_guarded(frame, expr.a, chunk) or _is_guarded(frame, expr.b, chunk)):
         return arithmetic.select(frame, cond, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
-    if cond.lanes and isinstance(expr.a, Load) and _is_zero(expr.b):
-        return evaluate(frame, expr.a, narrowed(frame, chunk, cond))  # dead lanes of a masked load are zero
+    if cond.lanes and type(expr.a) is Load and is_zero(expr.b):
+        live = narrowed(frame, chunk, cond)  # dead lanes of a masked load are zero
+        return memory.load(frame, expr.a, address(frame, expr.a, live), live)
     return _choose(frame, cond, chunk, expr.dtype, partial(evaluate, frame, expr.a), partial(evaluate, frame, expr.b))
-
-
-def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, Const) and not expr.value and not str(expr.value).startswith("-")
 
 
 def _choose(frame: Frame, cond: Value, chunk: Chunk, dtype: str, a: _Side, b: _Side) -> Value:
@@ -195,7 +193,12 @@ def narrowed(frame: Frame, chunk: Chunk, condition: Value, *, guard: bool = Fals
     own = memory.broadcast(frame, condition, chunk.width)
 
     def both(mask: str | None) -> str:
-        return own if mask is None else frame.op(f"and {register('bool', chunk.width)} {mask}, {own}")
+        if mask is None or mask == own:
+            return own
+        if mask.startswith("<") and own.startswith("<"):
+            pairs = zip(mask[1:-1].split(", "), own[1:-1].split(", "), strict=True)
+            return f"<{', '.join([a if 'false' in a else b for a, b in pairs])}>"
+        return frame.op(f"and {register('bool', chunk.width)} {mask}, {own}")
 
     return chunk._replace(mask=both(chunk.mask), kept=chunk.kept if guard else both(chunk.kept))
 
@@ -224,9 +227,19 @@ def _call(frame: Frame, expr: Call, chunk: Chunk) -> Value:
 def load(frame: Frame, expr: Load, chunk: Chunk) -> Value:
     """Load the element of every lane."""
     where = address(frame, expr, chunk)
-    if chunk.mask is not None and in_bounds(frame, expr, chunk):
+    if chunk.mask is not None and (in_bounds(frame, expr, chunk) or _may_read_dead_lanes(frame, expr, where)):
         chunk = chunk._replace(mask=None)
     return memory.load(frame, expr, where, chunk)
+
+
+def _may_read_dead_lanes(frame: Frame, expr: Load, where: Index) -> bool:
+    """Decide if dead lanes may read elements of other rows, which saves the mask.
+
+    These are elements of an array that nothing writes, as others might be subnormal, which slows multiply-adds down.
+    """
+    if expr.buffer not in frame.module.inputs or not dtypes.is_float(expr.dtype) or where.vector is not None:
+        return False
+    return where.offsets is not None and pattern(where.offsets).dense and memory.is_inside(frame, expr.buffer, where)
 
 
 def _outside_vectors(chunk: Chunk, expr: Expr) -> Chunk:

@@ -22,6 +22,12 @@ _SCALAR = Pattern(0, None, False, 0, True)
 _BLOCK = 16
 """The bytes of the blocks inside which a shuffle moves lanes by places encoded in its instruction."""
 
+_MASKED = "float32", "float64"
+"""The types of elements that AVX-512 adds and multiplies under masks."""
+
+_REGISTERS = 16, 32, 64
+"""The bytes of x86's vector registers."""
+
 _LEAST_BYTES = 4
 """The bytes of the smallest elements for which AVX has masked loads."""
 
@@ -337,7 +343,7 @@ def store(frame: Frame, buffer: Buffer, where: Index, value: Value, chunk: Chunk
             return
         text = frame.op(f"shufflevector {ty} {text}, {ty} poison, <{count} x i32> {int_vector(backwards, 32)}")
     elif chunk.mask is not None:
-        if not (frame.buffers[buffer].private and _is_inside(frame, buffer, where)):
+        if not (frame.buffers[buffer].private and is_inside(frame, buffer, where)):
             text = _to_memory(frame, buffer, text, count)
             place = "ptr", pointer(frame, buffer, where.terms, start)
             _store_masked(frame, "store", buffer, place, chunk.mask, count, text)
@@ -347,11 +353,32 @@ def store(frame: Frame, buffer: Buffer, where: Index, value: Value, chunk: Chunk
         # exclude need no old value, with which LLVM would blend the sums of an unrolled loop at its end.
         if chunk.kept is not None:
             old = _load_plain(frame, buffer, where.terms, start, count)
-            text = frame.op(f"select <{count} x i1> {chunk.kept}, {ty} {text}, {ty} {old}")
+            text = _blended(frame, buffer.dtype, chunk.kept, text, old, count)
     _store_plain(frame, buffer, where.terms, start, count, text)
 
 
-def _is_inside(frame: Frame, buffer: Buffer, where: Index) -> bool:
+def _blended(frame: Frame, dtype: str, kept: str, text: str, old: str, count: int) -> str:
+    """Choose the new value in the kept lanes.
+
+    With AVX-512, LLVM makes one instruction of a multiply-add and this choice, unless it knows the mask's bits, or the
+    next choice has the same mask: it then chooses once, at the end, and copies all old values. Empty assembly
+    statements hide the bits and the choice.
+    """
+    ty = register(dtype, count)
+    is_register = dtype in _MASKED and count * nbytes(dtype) in _REGISTERS
+    if not is_register or not features.has(frame.module.target, "avx512vl"):
+        return frame.op(f"select <{count} x i1> {kept}, {ty} {text}, {ty} {old}")
+    if kept.startswith("<"):
+        bits = sum(1 << lane for lane, bit in enumerate(kept.split(",")) if "true" in bit)
+        entry = frame.text.entry
+        hidden = frame.at(entry, f'call i32 asm "", "=r,0"(i32 {bits})')
+        narrow = frame.at(entry, f"trunc i32 {hidden} to i{count}")
+        kept = frame.at(entry, f"bitcast i{count} {narrow} to <{count} x i1>")
+    chosen = frame.op(f"select <{count} x i1> {kept}, {ty} {text}, {ty} {old}")
+    return frame.op(f'call {ty} asm "", "=v,0"({ty} {chosen})')
+
+
+def is_inside(frame: Frame, buffer: Buffer, where: Index) -> bool:
     """Decide if all lanes, including dead ones, are inside the buffer."""
     bounds = value_range(frame, where)
     return bounds is not None and bounds[0] >= 0 and bounds[1] < buffer.size

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 from pegbox.codegen.emitter.function_text import FunctionText
 from pegbox.codegen.targets import features
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
+from pegbox.expr.nodes import Buffer
 
 MOST_IN_A_ROW = 32768
 """The most instructions without a branch between them; LLVM needs up to eight seconds for that many."""
@@ -29,8 +30,9 @@ class TooLong(CompileError):
 
 
 class ModuleText:
-    def __init__(self, name: str, target: Target) -> None:
+    def __init__(self, name: str, target: Target, inputs: Collection[Buffer] = ()) -> None:
         self.name = name
+        self.inputs = frozenset(inputs)
         self.target = target
         self.functions: list[str] = []
         self.externs: dict[str, str] = {}

@@ -15,7 +15,7 @@ import numpy as np
 
 from pegbox.features.program import ProgramFeatures
 from pegbox.search.protocols import Features, Floats
-from pegbox.space.digits import Digits, first_of_each
+from pegbox.space.digits import Digits, Finding, first_of_each
 
 Scoring: TypeAlias = Callable[[Features], Floats]
 
@@ -43,10 +43,13 @@ class ModelSearch:
 
     Args:
         score: a function that computes the scores of rows of features; higher is faster.
+        wanted: a function that finds the rows whose kinds of programs come before others.
     """
 
-    def __init__(self, source: ProgramFeatures, score: Scoring, rng: np.random.Generator) -> None:
-        self._source, self._score, self._rng = source, score, rng
+    def __init__(
+        self, source: ProgramFeatures, score: Scoring, rng: np.random.Generator, wanted: Finding | None = None
+    ) -> None:
+        self._source, self._score, self._rng, self._wanted = source, score, rng, wanted
         self._space = source.task.space
 
     def ranked(self, count: int) -> Digits:
@@ -54,7 +57,7 @@ class ModelSearch:
 
         Raises `SpaceError` if no configuration of the space is valid.
         """
-        rows = self._source.sample(min(count, self._space.size), self._rng, classes=CLASSES)
+        rows = self._source.sample(min(count, self._space.size), self._rng, classes=CLASSES, wanted=self._wanted)
         scores = self._scores(rows)
         for _ in range(STEPS):
             best = rows[np.argsort(-scores, kind="stable")[:PARENTS]]

@@ -31,7 +31,7 @@ from pegbox.search.models.model_search import ModelSearch
 from pegbox.search.models.trees import Trees
 from pegbox.search.protocols import Features, Floats
 from pegbox.space import Config
-from pegbox.space.digits import Digits
+from pegbox.space.digits import Digits, Finding
 from pegbox.space.entities import THREADS
 from pegbox.task.task import Task
 
@@ -85,7 +85,10 @@ def lowered_predictions(task: Task, *, candidates: int = CANDIDATES) -> Iterator
     """Yield the configurations of `predicted_configs`, each with its program if it was examined and is not slow."""
     alone, cores = _of_one_core(task), task.target.num_cores
     search = ModelSearch(
-        program_features(alone), lambda features: _scores(alone, cores, features), np.random.default_rng(0)
+        program_features(alone),
+        lambda features: _scores(alone, cores, features),
+        np.random.default_rng(0),
+        _preferred_rows(alone),
     )
     if (preferred := preferred_config(task)) is not None:
         yield preferred, None
@@ -100,6 +103,16 @@ def lowered_predictions(task: Task, *, candidates: int = CANDIDATES) -> Iterator
         else:
             yield config, program
     yield from ((config, None) for config in (*doomed, *ranked))
+
+
+def _preferred_rows(task: Task) -> Finding | None:
+    """Return the function that finds the rows that the template prefers, if it prefers any.
+
+    A sample of few kinds of programs would often have none of them.
+    """
+    if (prefers := task.preference) is None:
+        return None
+    return lambda rows: np.array([prefers(task.space.config(row)) for row in rows], dtype=bool)
 
 
 def preferred_config(task: Task) -> Config | None:
