@@ -56,6 +56,12 @@ _PIXEL_BY_PIXEL = (STRIP, "cyxc")
 
 _FIELDS = {"tile_h": "height", "tile_w": "width", "vectors": "vectors", "lanes": "lanes"}
 _HEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8)
+_FEW_ROWS = 4
+"""The height of NHWC's tiles if no height from here on divides the rows of the result.
+
+Lower tiles read the rows of the input more often than the last tile's missing rows cost.
+"""
+
 _ROWS = (*_HEIGHTS, 10, 12, 14, 16)
 """The heights of NCHW's tiles, which may be one vector wide: high tiles use a row of the input for more results."""
 
@@ -362,7 +368,9 @@ def _room(conv: Conv, vectors: int) -> int:
 def tiles_of(conv: Conv) -> frozenset[_Tile]:
     """Return the tiles with enough accumulators to hide latency, but with registers left for taps and elements."""
     heights = [h for h in (_HEIGHTS if _is_last(conv) else _ROWS) if conv.out[0] % h == 0]
-    if not _is_last(conv) and _is_low(conv, max(heights)):
+    if _is_last(conv) and max(heights) < _FEW_ROWS <= conv.out[0]:
+        heights.append(_FEW_ROWS)
+    elif not _is_last(conv) and _is_low(conv, max(heights)):
         heights = [h for h in _ROWS if h <= conv.out[0]]  # the last tile of an image has fewer rows
     if _is_last(conv):
         widths = [w for w in _WIDTHS if w <= conv.out[1]]

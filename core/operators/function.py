@@ -66,10 +66,7 @@ class OperatorFunction:
         self.name = template.workload.name if isinstance(template, GeneratedTemplate) else template.name
         known = template.signature.parameters
         if unknown := next((name for name in given if name not in known), None):
-            raise ArgumentError(
-                f"operator({self.name!r}): it has no argument {unknown!r}{near_names(unknown, known)}; its arguments "
-                f"are {', '.join(known)}"
-            )
+            raise ArgumentError(f"operator({self.name!r}): it has no argument {unknown!r}{near_names(unknown, known)}")
         self._unknown = open_sizes(self.name, template.signature, self._fixed(""))
         self._solvers: dict[str, SizeSolver] = {}
 

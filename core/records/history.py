@@ -333,7 +333,9 @@ class History:
 
     def __str__(self) -> str:
         known = sorted({f"{record.name}{record.args}" for record in self.records})
-        return f"{len(self.records)} records of {', '.join(known) or 'nothing'} from {self.source}"
+        if not known:
+            return f"{self.source}, which has no records"
+        return f"{len(self.records)} records of {', '.join(known)} from {self.source}"
 
 
 def current_history() -> History | None:

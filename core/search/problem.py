@@ -14,6 +14,7 @@ from pegbox.hooks.options import bind_options
 from pegbox.measure.pipeline.group import GroupMeasurer
 from pegbox.measure.pipeline.local import LocalMeasurer
 from pegbox.measure.pipeline.measurer import Measurer, check_measurer
+from pegbox.measure.runners.runner import runner_factory
 from pegbox.measure.trial.equivalence import check_values
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedMeasurer, SimulatedRunner, recorded_space_for
@@ -115,7 +116,8 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
 
     Raises:
         ArgumentError: this is not a task, or nothing can measure it, or a recorded space or an objective comes with a
-            runner.
+            runner, or the runner is none.
+        UnknownName: there is no such runner.
         RecordError: the runner's records belong to another task.
     """
     check_task(task)
@@ -130,6 +132,7 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
         return Problem(recorded, lambda **_: nullcontext(SimulatedMeasurer(recorded)), task)
     if measurer is None:
         raise ArgumentError(f"{task.name}: it has no records, and no measurer was given")
+    runner_factory(runner, {})  # a wrong one is an error before a file of records is made
     return Problem(task, partial(measurer, task), task)
 
 
@@ -141,6 +144,7 @@ def _group_problem(group: TaskGroup, runner: object, measurer: MeasurerFactory |
     """
     if isinstance(runner, SimulatedRunner) or measurer is None:
         raise ArgumentError(f"{group!r}: implementations are searched together by measuring; simulate one task of them")
+    runner_factory(runner, {})
     check_values(group)
 
     def opened(**options: Any) -> GroupMeasurer:

@@ -1,10 +1,9 @@
-"""`pegbox spaces`: lists the recorded spaces that ship with pegbox, or describes files of records as such."""
+"""`pegbox spaces`: lists the recorded spaces that ship with pegbox, or describes files and spaces by name."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 import pegbox as pb
@@ -24,14 +23,16 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """List the recorded spaces that come with pegbox, for simulated searches"""
     parser.epilog = _EPILOG
-    parser.add_argument("files", type=Path, nargs="*", metavar="FILE", help="recorded spaces of your own instead")
+    parser.add_argument(
+        "sources", nargs="*", metavar="FILE|NAME", help="only these: your own files, or some of the names"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.set_defaults(run=run)
 
 
 def run(namespace: argparse.Namespace) -> int:
     """Print one recorded space after the other."""
-    found = [_describe(source) for source in namespace.files or pb.recorded_spaces()]
+    found = [_describe(source) for source in namespace.sources or pb.recorded_spaces()]
     if namespace.json:
         print(json.dumps(found, indent=2))
         return exits.DONE
@@ -40,10 +41,10 @@ def run(namespace: argparse.Namespace) -> int:
     return exits.DONE
 
 
-def _describe(source: str | Path) -> dict[str, Any]:
+def _describe(source: str) -> dict[str, Any]:
     recorded = pb.recorded_space(source)
     return {
-        "name": str(source),
+        "name": source,
         "summary": str(recorded),
         "configurations": len(recorded),
         "ran": recorded.num_ok,

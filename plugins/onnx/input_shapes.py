@@ -99,6 +99,7 @@ def _open(inputs: Sequence[onnx.ValueInfoProto], found: Sequence[tuple[int, ...]
     remedy = f"shapes={{{by_input}}}" + (f", or shapes={{{by_name}}}" if symbols else "")
     listing = ", ".join(f"{each.name}{_text(each)}" for each in missing)
     remedy += f"; on the command line --shape {missing[0].name}=N,N,..."
+    remedy += f", or --shape {next(iter(symbols))}=N" if symbols else ""
     return OpenShapes(f"the model leaves open the shapes of {listing}; give them: {remedy}")
 
 

@@ -123,6 +123,11 @@ def test_spaces_lists_what_is_recorded(pegbox: Any, monkeypatch: pytest.MonkeyPa
     assert pegbox("spaces", "nothing.jsonl").code == 2
 
 
+def test_spaces_describes_the_named_one_only(pegbox: Any) -> None:
+    (space,) = json.loads(pegbox("spaces", "matmul-512x512x512", "--json").out)
+    assert space["name"] == "matmul-512x512x512"
+
+
 def test_a_space_generator_is_passed_on(pegbox: Any, api: Any) -> None:
     assert pegbox("tune", "mine.py:norm", "64", "--space", "sketch", "--no-records").code == 0
     assert api.calls["create_task"]["space"] == "sketch"

@@ -137,6 +137,10 @@ def test_wrong_words_are_bad_usage(pegbox: Any, store: TuningStore, words: list[
     assert pegbox("store", *words).code == 2
 
 
+def test_the_action_alone_is_missing(pegbox: Any) -> None:
+    assert "are required: ACTION (usage" in pegbox("store").err
+
+
 def test_prune_removes_what_no_template_can_use(pegbox: Any, store: TuningStore, here: Record, far: Record) -> None:
     old = replace(here, space="0" * 64)
     gone = replace(here, kwargs={"sparse": True}, workload=("matmul", {"sparse": True}))

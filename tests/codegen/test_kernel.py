@@ -77,7 +77,7 @@ def unaligned() -> np.ndarray[Any, Any]:
         (lambda: arrays()[:2], r"add\(\) takes 3 arrays \(a: float32\[4, 6\], .*got 2; give an array for c, too"),
         (lambda: arrays()[:1], r"add\(\) takes 3 arrays \(a: float32\[4, 6\], .*got 1$"),
         (lambda: [*arrays(), 1], "takes 3 arrays .*got 4"),
-        (replaced(1, [[1.0] * 6] * 4), r"argument 1 \(b\) is a list; expected a NumPy array float32\[4, 6\]"),
+        (replaced(1, [[1.0] * 6] * 4), r"argument 1 \(b\) is a list; expected .* float32\[4, 6\]; pass np.asarray"),
         (replaced(0, np.zeros((4, 6))), r"argument 0 \(a\) has dtype float64, expected float32; .*astype"),
         (replaced(0, np.zeros((4, 7), np.float32)), r"has shape \(4, 7\), expected \(4, 6\)"),
         (replaced(0, np.zeros(24, np.float32)), r"has shape \(24,\), expected \(4, 6\)"),

@@ -58,7 +58,8 @@ def test_the_shape_of_one_input_fixes_dimensions_of_the_same_name_elsewhere() ->
     ("shapes", "message"),
     [
         (None, r"leaves open the shapes of x\[batch, tokens, 16\]; give them: shapes=\{'x': \(\.\.\.\)\}, or "
-               r"shapes=\{'batch': \.\.\., 'tokens': \.\.\.\}"),
+               r"shapes=\{'batch': \.\.\., 'tokens': \.\.\.\}; on the command line --shape x=N,N,\.\.\., "
+               r"or --shape batch=N$"),
         ({"batch": 1}, r"leaves open the shapes of x\[batch, tokens, 16\]"),
         ({"x": (1, 2)}, "the input has 3 dimensions"),
         ({"x": (1, 2, 8)}, r"the file fixes its shape to \[batch, tokens, 16\]"),

@@ -240,6 +240,11 @@ def test_a_finished_run_says_so(journal: Journal, task: Any, trials: int | None,
     assert bool(found) == bool(said)
 
 
+def test_a_history_without_records_says_so(task: Any) -> None:
+    said = History([], source="empty.jsonl").absence(task)
+    assert said.endswith("in empty.jsonl, which has no records; tune it first")
+
+
 def test_what_an_emulator_timed_is_neither_applied_nor_resumed(journal: Journal, task: Any) -> None:
     journal.append(task.record(2, EMULATED))
     assert [record.emulated for record in journal.read()] == [True]

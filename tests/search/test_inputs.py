@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pegbox as pb
-from pegbox.errors import ArgumentError, RecordError
+from pegbox.errors import ArgumentError, RecordError, UnknownName
 from pegbox.features import ProgramFeatures
 from pegbox.measure import Failed, FailureKind, Ok, Result
 from pegbox.records import Journal, Record
@@ -122,3 +122,9 @@ def test_imported_spaces_have_no_other_shapes(task: Any, old: Path) -> None:
     imported = RecordedSpace("t4", task.space, {task.space.get(0): Ok((1.0,))})
     with pytest.raises(ArgumentError, match="t4 has no template"):
         pb.tune(imported, tuner=Curious, transfer=old, progress=False)
+
+
+def test_an_unknown_runner_leaves_no_file_of_records(task: Any, tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="no runner 'nope'"):
+        pb.tune(task, runner="nope", records=tmp_path / "records.jsonl", progress=False)
+    assert list(tmp_path.iterdir()) == []

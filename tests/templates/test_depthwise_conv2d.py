@@ -231,6 +231,31 @@ def test_channels_are_in_blocks_only_where_that_may_help(
 WIDE = "llvm -mcpu=x86-64-v4 -num-cores 1 -caches=48,2048,5120"
 
 
+@pytest.mark.parametrize(
+    ("rows", "heights"),
+    [(33, {1, 3, 4}), (11, {1, 4}), (15, {1, 3, 5}), (8, {1, 2, 4, 8}), (6, {1, 2, 3, 6}), (3, {1, 3})],
+)
+def test_tiles_are_of_four_rows_if_no_such_height_divides_an_image(rows: int, heights: set[int]) -> None:
+    kwargs = {"padding": 1, "layout": "NHWC"}
+    task = pb.create_task("depthwise_conv2d", (1, 40, rows, 9, 3, 3), kwargs, target=WIDE)
+    assert {c["tile_h"].val for c in task.space.iterate()} == heights
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_values_of_a_last_tile_with_fewer_rows(stride: int, cpu: str) -> None:
+    kwargs = {"padding": 1, "stride": stride, "layout": "NHWC"}
+    size, rng = 11 if stride == 1 else 21, np.random.default_rng(0)
+    task = pb.create_task("depthwise_conv2d", (2, 20, size, 9, 3, 3), kwargs, target=f"llvm -mcpu={cpu} -num-cores 2")
+    arrays = [rng.standard_normal(spec.shape).astype(spec.dtype) for spec in task.arguments()]
+    (expected,) = task.reference(arrays[:-1])
+    configs = [config for config in task.space.iterate() if config["tile_h"].val == 4]
+    for config in configs[:: max(1, len(configs) // 6)]:
+        arrays[-1][:] = np.nan
+        pb.build(task, config=config)(*arrays)
+        np.testing.assert_allclose(arrays[-1], expected, rtol=1e-4, atol=1e-5)
+
+
 def test_lines_of_the_result_are_prefetched_pixels_ahead(golden: Callable[[object], None]) -> None:
     task = pb.create_task("depthwise_conv2d", (1, 40, 8, 20, 3, 3), {"layout": "NHWC"}, target=WIDE)
     chosen = {"tile_h": 2, "tile_w": 6, "vectors": 1, "order": "yxc", "unroll_kh": True, "prefetch": True}

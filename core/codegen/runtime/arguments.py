@@ -70,9 +70,9 @@ class Checker:
             where = f"{self.name}(): argument {number} ({spec.name})"
             copied = "; pass a copy and copy the result back" if spec.is_output else "; pass a copy"
             if not isinstance(array, np.ndarray):
-                raise ArgumentError(
-                    f"{where} is a {type(array).__name__}; expected a NumPy array {spec.dtype}{list(spec.shape)}"
-                )
+                expected = f"expected a NumPy array {spec.dtype}{list(spec.shape)}"
+                remedy = "" if spec.is_output else "; pass np.asarray(...)"  # a copy of an output would stay unread
+                raise ArgumentError(f"{where} is a {type(array).__name__}; {expected}{remedy}")
             if not _is_plain(array):
                 remedy = "a separate writable array" if spec.is_output else "a.filled(0)"
                 raise ArgumentError(f"{where} is a masked array, and kernels ignore masks; pass {remedy}")
