@@ -393,7 +393,7 @@ def test_the_next_weights_are_prefetched(chosen: dict[str, Any], golden: Callabl
     golden(task.show_ir(next(c for c in configs if all(c[name].val == value for name, value in wanted.items()))))
 
 
-@pytest.mark.parametrize(("size", "prefers"), [(14, True), (20, False)])
+@pytest.mark.parametrize(("size", "prefers"), [(12, True), (20, False)])
 def test_predictions_of_few_pixels_begin_with_small_blocks_of_packed_weights(size: int, prefers: bool) -> None:
     options = {"padding": 1, "layout": "NHWC", "weights": "packed"}
     task = pb.create_task(
