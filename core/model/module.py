@@ -164,15 +164,18 @@ class Module(OwnCall):
         `pegbox.codegen.load_library` loads the library, and C programs call it as declared in the header.
 
         Raises:
-            ArgumentError: a file cannot be written, or would replace one of another kind.
+            ArgumentError: the suffix is not .so, a file cannot be written, or would replace one of another kind.
             CompileError: there is no linker, or it failed; a kernel calls a Python function.
         """
         from pegbox.codegen.runtime.export import c_header, check_export, write_sequence_library
         from pegbox.output import write_file
 
         sequence = self.compiled.sequence
-        beside = check_export(check_path("path", path), header=header)
-        write_sequence_library(sequence, path)
+        out = check_path("path", path)
+        if out.suffix != ".so":
+            raise ArgumentError(f"export to {str(out)!r}: the name must end in .so (shared library)")
+        beside = check_export(out, header=header)
+        write_sequence_library(sequence, out)
         if beside is not None:
             write_file(beside, c_header(emit_sequence(sequence)))
 

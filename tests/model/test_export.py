@@ -112,3 +112,9 @@ def test_a_model_with_the_name_of_a_function_of_c_gets_another() -> None:
     assert module.name == "memcpy_model"
     given = np.ones(1000, np.float32)
     np.testing.assert_array_equal(module(given)[0], given)
+
+
+def test_other_suffixes_than_so_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"must end in \.so"):
+        module_of(mlp()).export(tmp_path / "mlp.txt")
+    assert not list(tmp_path.iterdir())
