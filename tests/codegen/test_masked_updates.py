@@ -139,3 +139,36 @@ def test_dead_lanes_of_arrays_that_the_program_writes_are_not_read() -> None:
     loads = [line for line in emit(func, WIDE).ll.splitlines() if "call <16 x float> @llvm.masked.load" in line]
     assert len(loads) == 3  # two of c, and the last row of a
     check(func)
+
+
+def test_lanes_that_choose_zero_over_a_common_element_get_zero() -> None:
+    """The condition also says that the element exists, so it is read only if a lane needs it."""
+    a, c = Buffer("a", (5,)), Buffer("c", (6, 16))
+
+    def choice(y: Var, x: Var) -> Stmt:
+        return put(c, y, x, select(logical_and(x > 8, y > 0), get(a, y - 1), const(0, "float32")))
+
+    check(function([a, c], [c], loop("y", 6, lambda y: loop("x", 16, lambda x: choice(y, x), VECTORIZED))))
+
+
+@pytest.mark.parametrize("kind", [SERIAL, VECTORIZED])
+@pytest.mark.parametrize("is_sum", [False, True])
+def test_a_condition_reads_only_where_those_before_it_hold(kind: ForKind, is_sum: bool) -> None:
+    a, b, t = Buffer("a", (5, 16)), Buffer("b", (6,)), Buffer("t", (16,), "float32", "local")
+
+    def step(y: Var, x: Var) -> Stmt:
+        inside = logical_and(logical_and(y > 0, get(b, y) > 0), get(a, y - 1, x) > 0)
+        if is_sum:
+            return put(t, x, get(t, x) + select(inside, get(a, y - 1, x), const(0, "float32")))
+        return If(inside, put(t, x, get(t, x) + get(a, y - 1, x)))
+
+    c = Buffer("c", (16,))
+    body = seq(
+        loop("x", 16, lambda x: put(t, x, const(0, "float32"))),
+        loop("y", 6, lambda y: loop("x", 16, lambda x: step(y, x), kind)),
+        loop("x", 16, lambda x: put(c, x, get(t, x))),
+    )
+    func = function([a, b, c], [c], alloc(t, body))
+    check(func)
+    # In one block, LLVM might move the second load behind the branch, but need not.
+    assert not re.search(r"fcmp ogt [^:]*fcmp ogt", emit(func, WIDE).ll)

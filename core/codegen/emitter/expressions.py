@@ -126,7 +126,7 @@ def _logic(frame: Frame, expr: Logic, chunk: Chunk) -> Value:
     first = evaluate(frame, expr.a, chunk)
     if first.text == ("false" if expr.op == "and" else "true"):
         return first
-    if not _is_guarded(frame, expr.b, chunk):
+    if not is_guarded(frame, expr.b, chunk):
         return arithmetic.logic(frame, expr.op, first, evaluate(frame, expr.b, chunk))
     # The right side may read elements that exist only if the left side is true (for `or`: false).
     right = partial(evaluate, frame, expr.b)
@@ -139,11 +139,12 @@ def _select(frame: Frame, expr: Select, chunk: Chunk) -> Value:
     cond = evaluate(frame, expr.cond, chunk)
     if cond.text in ("true", "false"):
         return evaluate(frame, expr.a if cond.text == "true" else expr.b, chunk)
-    if not (_is_guarded(frame, expr.a, chunk) or _is_guarded(frame, expr.b, chunk)):
+    if not (is_guarded(frame, expr.a, chunk) or is_guarded(frame, expr.b, chunk)):
         return arithmetic.select(frame, cond, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
     if cond.lanes and type(expr.a) is Load and is_zero(expr.b):
         live = narrowed(frame, chunk, cond)  # dead lanes of a masked load are zero
-        return memory.load(frame, expr.a, address(frame, expr.a, live), live)
+        found = memory.load(frame, expr.a, address(frame, expr.a, live), live)
+        return found if found.lanes else arithmetic.select(frame, cond, found, evaluate(frame, expr.b, chunk))
     return _choose(frame, cond, chunk, expr.dtype, partial(evaluate, frame, expr.a), partial(evaluate, frame, expr.b))
 
 
@@ -294,7 +295,7 @@ def in_bounds(frame: Frame, load: Load, chunk: Chunk) -> bool:
     return True
 
 
-def _is_guarded(frame: Frame, expr: Expr, chunk: Chunk) -> bool:
+def is_guarded(frame: Frame, expr: Expr, chunk: Chunk) -> bool:
     """Decide if the expression may read outside a buffer."""
     return not all(in_bounds(frame, load, chunk) for load in loads(expr))
 

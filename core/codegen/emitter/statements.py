@@ -9,7 +9,7 @@ from typing import Any
 
 from pegbox.codegen.emitter import arithmetic, memory, nontemporal, partial_vector, reductions, register_barriers
 from pegbox.codegen.emitter.call_groups import call_groups
-from pegbox.codegen.emitter.expressions import address, evaluate, in_bounds, narrowed
+from pegbox.codegen.emitter.expressions import address, evaluate, in_bounds, is_guarded, narrowed
 from pegbox.codegen.emitter.frame import Frame, Pointer, Value
 from pegbox.codegen.emitter.function_text import Level, identifier
 from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern, split_lanes
@@ -19,7 +19,7 @@ from pegbox.codegen.emitter.placement import WORKSPACE, Placement, chunk_lanes
 from pegbox.codegen.emitter.unroll import Unrolling
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
-from pegbox.expr.build import conjuncts
+from pegbox.expr.build import all_of, conjuncts
 from pegbox.expr.nodes import Compare, Const, Expr, Load, Var
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
 from pegbox.loops.reductions.update import reads
@@ -179,8 +179,13 @@ class Writer:
 
     def _if(self, stmt: If) -> None:
         uniform: list[Value] = []
-        live = self.chunks
-        for condition in conjuncts(stmt.condition):
+        live, then, holding = self.chunks, stmt.then, stmt.condition
+        conditions = conjuncts(stmt.condition)
+        for place, condition in enumerate(conditions):
+            if uniform and any(is_guarded(self.frame, condition, chunk) for chunk in live):
+                # It may read elements that exist only if the conditions before it hold.
+                then, holding = If(all_of(conditions[place:]), then, stmt.guard), all_of(conditions[:place])
+                break
             values = [evaluate(self.frame, condition, chunk) for chunk in live]
             if all(value == values[0] and not value.lanes for value in values):
                 # All chunks have the same value, since the same instruction has the same register.
@@ -199,11 +204,11 @@ class Writer:
         outer, self.chunks = self.chunks, live
         if uniform:
             limits = self.frame.limits
-            self.frame.limits = {**limits, **self._limits(stmt.condition)}
-            self._branch(uniform, lambda: self.write(stmt.then))
+            self.frame.limits = {**limits, **self._limits(holding)}
+            self._branch(uniform, lambda: self.write(then))
             self.frame.limits = limits
         else:
-            self.write(stmt.then)
+            self.write(then)
         self.chunks = outer
 
     def _limits(self, condition: Expr) -> dict[str, tuple[int, int]]:
