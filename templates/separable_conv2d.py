@@ -23,7 +23,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.errors import TemplateError
 from pegbox.templates import depthwise_conv2d as depthwise
-from pegbox.templates import separable_space, threads
+from pegbox.templates import depthwise_space, separable_space, threads
 from pegbox.templates.conv_choices import CHANNELS
 from pegbox.templates.conv_shape import PACKED, Conv, Steps, Window, conv_shape
 from pegbox.templates.conv_stages import plain as plain_point
@@ -93,7 +93,7 @@ def separable_conv2d(
     flop = first.flop / C + point.flop
     cfg.add_flop(flop)
     cfg.define_plain(lambda: [plain_point(point, middle(plain_depthwise(first, data, weight)), factors)])
-    depthwise.declare(cfg, first)
+    depthwise_space.declare(cfg, first)
     separable_space.declare(cfg, first, point)
     separable_space.prefer(cfg, first)
     threads.declare(cfg, flop)

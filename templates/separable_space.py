@@ -11,7 +11,7 @@ import pegbox as pb
 from pegbox.codegen import fits_registers
 from pegbox.expr import nbytes
 from pegbox.task import KnobValues
-from pegbox.templates import depthwise_conv2d as depthwise
+from pegbox.templates import depthwise_space
 from pegbox.templates.conv_choices import CHANNELS, PIXELS
 from pegbox.templates.conv_shape import HALVES_OF_WIDE, PACKED, Conv
 from pegbox.templates.depthwise_rows import lanes_of_row, reads_rows, sums_of_result
@@ -93,7 +93,7 @@ def prefer(cfg: pb.TemplateConfig, first: Conv) -> None:
     if first.layout == "NHWC":
         cfg.prefer(lambda c: _goes_along_pixels(c, first))
         return
-    tiles = [tile for tile in depthwise.tiles_of(first) if _has_whole_pieces(first, tile.width)]
+    tiles = [tile for tile in depthwise_space.tiles_of(first) if _has_whole_pieces(first, tile.width)]
     most = max((tile.height * tile.width for tile in tiles), default=0)
     cfg.prefer(lambda c: _has_fast_rows(c, first, most))
 
@@ -105,7 +105,7 @@ def _has_whole_pieces(first: Conv, width: int) -> bool:
 
 def _goes_along_pixels(c: pb.Config, first: Conv) -> bool:
     """Decide if a pixel's channels, or those of a block that the first-level cache holds, are read together."""
-    return first.c <= first.lanes or c["order"].val not in depthwise.ACROSS_PIXELS
+    return first.c <= first.lanes or c["order"].val not in depthwise_space.ACROSS_PIXELS
 
 
 def _has_fast_rows(c: pb.Config, first: Conv, most: int) -> bool:
@@ -131,7 +131,7 @@ def _constrain_depthwise(cfg: pb.TemplateConfig, first: Conv) -> None:
     )
     if "order" in cfg.space.knobs:
         cfg.add_constraint(
-            lambda c: c["order"].val != depthwise.CHANNELS_OUTSIDE or c["block"].val > c["tile_h"].val,
+            lambda c: c["order"].val != depthwise_space.CHANNELS_OUTSIDE or c["block"].val > c["tile_h"].val,
             reads=("order", "block", "tile_h"),
             message="an order of loops has one name",
         )
@@ -149,7 +149,7 @@ def _constrain_rows(cfg: pb.TemplateConfig, first: Conv) -> None:
     blocks = _values(cfg, "block")
     tiles = [
         tile
-        for tile in depthwise.tiles_of(first)
+        for tile in depthwise_space.tiles_of(first)
         if any(_has_whole_tiles(block, tile.height, first.out[0]) for block in blocks)
     ]
     if "lanes" in cfg.space.knobs:
@@ -164,7 +164,7 @@ def _constrain_rows(cfg: pb.TemplateConfig, first: Conv) -> None:
         return
     cfg.add_constraint(lambda c: not c["copy"].val, reads=("copy",), message="the image is read as it is")
     whole = [tile for tile in tiles if tile.width >= first.out[1]]
-    if sums_of_result(first) and any(depthwise.is_short(first, tile.accumulators) for tile in whole):
+    if sums_of_result(first) and any(depthwise_space.is_short(first, tile.accumulators) for tile in whole):
         cfg.add_constraint(
             lambda c: reads_rows(c, first),
             reads=("tile_w", "copy", "unroll_kh"),
