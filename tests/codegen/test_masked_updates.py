@@ -14,7 +14,8 @@ from pegbox.codegen import Target, build, emit
 from pegbox.codegen.emitter.masked_updates import rewrite_updates
 from pegbox.expr.build import const, logical_and, maximum, select
 from pegbox.expr.nodes import Buffer, Var
-from pegbox.loops.nodes import ForKind, Function, If, Stmt, seq
+from pegbox.loops.nodes import Alloc, ForKind, Function, If, Stmt, seq
+from pegbox.loops.visit import walk
 
 AVX2 = Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v3 -num-cores 1")
 
@@ -59,8 +60,8 @@ def test_lanes_that_add_zero_keep_their_sum() -> None:
         return If(x > 0, put(t, x, get(t, x) + get(a, x - 1) * get(w, 0)))
 
     given, expected = (function([a, w], [], alloc(t, loop("x", 16, body, VECTORIZED))) for body in (update, skipping))
-    assert str(given.with_body(rewrite_updates(given.body, WIDE))) == str(expected)
-    assert rewrite_updates(given.body, AVX2) is given.body
+    assert str(given.with_body(rewrite_updates(given.body, WIDE, {t}))) == str(expected)
+    assert rewrite_updates(given.body, AVX2, {t}) is given.body
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,21 @@ def test_lanes_that_add_zero_keep_their_sum() -> None:
     ids=["others see the sums", "negative zero", "one", "maximum"],
 )
 def test_other_updates_stay(func: Function) -> None:
-    assert str(func.with_body(rewrite_updates(func.body, WIDE))) == str(func)
+    stack = {stmt.buffer for stmt in walk(func.body) if isinstance(stmt, Alloc)}
+    assert str(func.with_body(rewrite_updates(func.body, WIDE, stack))) == str(func)
+
+
+def test_sums_too_large_for_registers_are_stored_whole() -> None:
+    a, c, t = Buffer("a", (300, 16)), Buffer("c", (300, 16)), Buffer("t", (300, 16), "float32", "local")
+
+    def step(y: Var, x: Var) -> Stmt:
+        return put(t, y, x, get(t, y, x) + select(x > y, get(a, y, x), const(0, "float32")))
+
+    bodies = [lambda y, x: put(t, y, x, get(a, y, x) * 2), step, lambda y, x: put(c, y, x, get(t, y, x))]
+    rows = [loop("y", 300, lambda y, b=b: loop("x", 16, lambda x: b(y, x), VECTORIZED)) for b in bodies]
+    func = function([a, c], [c], alloc(t, *rows))
+    assert "@llvm.masked.store" not in emit(func, WIDE).ll
+    check(func)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

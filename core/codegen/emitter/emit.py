@@ -59,10 +59,11 @@ def _in_blocks(name: str, func: Function, body: Stmt, target: Target, blocks: Se
 def _emitted(name: str, func: Function, blocked: Stmt, target: Target) -> Program:
     """Emit the program, whose vectorized loops have been cut into blocks."""
     stores = executed_stores(func.body)
-    func = func.with_body(rewrite_updates(accumulators.expand(blocked), target))
+    func = func.with_body(accumulators.expand(blocked))
     extents = [stmt.extent for stmt in walk(func.body) if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL]
     threads = min(target.num_cores, max([1, *extents]))
     places = placement.plan(func.body, target, threads=threads)
+    func = func.with_body(rewrite_updates(func.body, target, places.stack))
     module = ModuleText(name, target, set(func.params) - set(func.outputs))
     unrolling = unroll.plan(func.body)
     scalar_loops = ScalarLoops(func, target.vector_bits, unrolling.explicit)

@@ -9,9 +9,11 @@ take another operation. A sum of -0.0 stays -0.0, which plus zero is 0.0; sums t
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pegbox.codegen.targets.target import Target
 from pegbox.expr import dtypes
-from pegbox.expr.nodes import Binary, Const, Expr, Select, Var
+from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Select, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import For, ForKind, If, Stmt, Store
 from pegbox.loops.reductions.update import update
@@ -21,21 +23,25 @@ _WIDE = 512
 """The bits of vectors that have arithmetic under masks."""
 
 
-def rewrite_updates(stmt: Stmt, target: Target) -> Stmt:
-    """Rewrite the updates of local buffers in vectorized loops, if the target has arithmetic under masks."""
-    return _rewritten(stmt, frozenset()) if target.vector_bits >= _WIDE else stmt
+def rewrite_updates(stmt: Stmt, target: Target, stack: Collection[Buffer]) -> Stmt:
+    """Rewrite the updates of local buffers in vectorized loops, if the target has arithmetic under masks.
+
+    Only sums on the stack may be registers; in memory, a load would wait for the masked store before it.
+    """
+    sums = frozenset(each for each in stack if each.scope == "local" and dtypes.is_float(each.dtype))
+    return _rewritten(stmt, sums, frozenset()) if target.vector_bits >= _WIDE else stmt
 
 
-def _rewritten(stmt: Stmt, lanes: frozenset[Var]) -> Stmt:
+def _rewritten(stmt: Stmt, sums: frozenset[Buffer], lanes: frozenset[Var]) -> Stmt:
     if isinstance(stmt, Store):
-        return _skipping(stmt, lanes)
+        return _skipping(stmt, lanes) if lanes and stmt.buffer in sums else stmt
     if isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED:
         lanes |= {stmt.var}
-    return map_children(stmt, lambda child: _rewritten(child, lanes))
+    return map_children(stmt, lambda child: _rewritten(child, sums, lanes))
 
 
 def _skipping(stmt: Store, lanes: frozenset[Var]) -> Stmt:
-    found = update(stmt) if lanes and stmt.buffer.scope == "local" and dtypes.is_float(stmt.buffer.dtype) else None
+    found = update(stmt)
     if found is None:
         return stmt
     op, old, value = found
