@@ -8,7 +8,21 @@ import sys
 import numpy as np
 import pytest
 from guarded_calls import beside_pages, own
-from lowered_programs import ONE_CORE, SERIAL, UNROLLED, VECTORIZED, WIDE, alloc, check, function, get, loop, put, run
+from lowered_programs import (
+    ONE_CORE,
+    SERIAL,
+    UNROLLED,
+    VECTORIZED,
+    WIDE,
+    alloc,
+    check,
+    function,
+    get,
+    loop,
+    numbers,
+    put,
+    run,
+)
 
 from pegbox.codegen import Target, build, emit
 from pegbox.codegen.emitter.masked_updates import rewrite_updates
@@ -187,3 +201,33 @@ def test_a_condition_reads_only_where_those_before_it_hold(kind: ForKind, is_sum
     check(func)
     # In one block, LLVM might move the second load behind the branch, but need not.
     assert not re.search(r"fcmp ogt [^:]*fcmp ogt", emit(func, WIDE).ll)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("is_chosen", [False, True])
+def test_operands_of_arithmetic_under_masks_are_loaded_under_masks(is_chosen: bool, dtype: str) -> None:
+    """LLVM 22 loads an operand without its mask if the sum is then in the right register (docs/llvm-defects.md)."""
+    a, w, m, c = (
+        Buffer(name, shape, dtype) for name, shape in zip("awmc", ((2, 16), (3,), (32,), (2, 32)), strict=True)
+    )
+    t = Buffer("t", (32,), dtype, "local")
+
+    def step(y: Var, k: Var, x: Var) -> Stmt:
+        at = x + k - 1
+        inside, value = logical_and(logical_and(at >= 0, at < 16), get(m, x) > 0), get(a, y, at) * get(w, k)
+        if is_chosen:
+            return put(t, x, get(t, x) + select(inside, value, const(0, dtype)))
+        return If(inside, put(t, x, get(t, x) + value))
+
+    def row(y: Var) -> Stmt:
+        return seq(
+            loop("x", 32, lambda x: put(t, x, const(0, dtype)), VECTORIZED),
+            loop("k", 3, lambda k: loop("x", 32, lambda x: step(y, k, x), VECTORIZED), UNROLLED),
+            loop("x", 32, lambda x: put(c, y, x, get(t, x)), VECTORIZED),
+        )
+
+    func = function([a, w, m, c], [c], alloc(t, loop("y", 2, row, UNROLLED)))
+    kernel, arrays = check(func), [numbers(buffer) for buffer in (a, w, m, c)]
+    for copy in beside_pages(arrays[0]):
+        own(kernel)(copy, *arrays[1:])

@@ -163,7 +163,23 @@ def _load_masked(frame: Frame, kind: str, buffer: Buffer, place: tuple[str, str]
     found = frame.text.fresh("x")
     dead = "zeroinitializer" if mask else "poison"
     frame.text.effect(f"{found} = {_masked(frame, kind, buffer, place, mask, count, dead)}")
+    if mask and kind == "load":
+        found = _unfolded(frame, buffer, found, count)
     return _to_bit(frame, found, count) if buffer.dtype == "bool" else found
+
+
+def _unfolded(frame: Frame, buffer: Buffer, text: str, count: int) -> str:
+    """Pass loaded lanes through an empty assembly statement, so that the load keeps its mask.
+
+    LLVM 22 makes a masked load an operand of arithmetic under the same mask, and may then load that operand apart from
+    it, without a mask (docs/llvm-defects.md).
+    """
+    target, size = frame.module.target, nbytes(buffer.dtype)
+    has_masks = features.has(target, "avx512f" if size >= _LEAST_BYTES else "avx512bw")
+    if not has_masks or count * size not in _REGISTERS:
+        return text
+    ty = memory(buffer.dtype, count)
+    return frame.op(f'call {ty} asm "", "=v,0"({ty} {text})')
 
 
 def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offsets: Offsets, span: int) -> str:
