@@ -160,12 +160,21 @@ def _masked(
 
 
 def _load_masked(frame: Frame, kind: str, buffer: Buffer, place: tuple[str, str], mask: str | None, count: int) -> str:
+    if kind == "load" and mask:
+        cache, key = frame.scope.memory[buffer], (f"{place[1]} {mask}", 0, count)
+        if key not in cache.entries:
+            found = _unfolded(frame, buffer, _written_load(frame, kind, buffer, place, mask, count), count)
+            cache.add(key, _to_bit(frame, found, count) if buffer.dtype == "bool" else found)
+        return cache.entries[key]
+    found = _written_load(frame, kind, buffer, place, mask, count)
+    return _to_bit(frame, found, count) if buffer.dtype == "bool" else found
+
+
+def _written_load(frame: Frame, kind: str, buffer: Buffer, place: tuple[str, str], mask: str | None, count: int) -> str:
     found = frame.text.fresh("x")
     dead = "zeroinitializer" if mask else "poison"
     frame.text.effect(f"{found} = {_masked(frame, kind, buffer, place, mask, count, dead)}")
-    if mask and kind == "load":
-        found = _unfolded(frame, buffer, found, count)
-    return _to_bit(frame, found, count) if buffer.dtype == "bool" else found
+    return found
 
 
 def _unfolded(frame: Frame, buffer: Buffer, text: str, count: int) -> str:
@@ -179,7 +188,7 @@ def _unfolded(frame: Frame, buffer: Buffer, text: str, count: int) -> str:
     if not has_masks or count * size not in _REGISTERS:
         return text
     ty = memory(buffer.dtype, count)
-    return frame.op(f'call {ty} asm "", "=v,0"({ty} {text})')
+    return frame.op(f'call {ty} asm "", "=v,0"({ty} {text}) memory(none)')
 
 
 def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offsets: Offsets, span: int) -> str:
