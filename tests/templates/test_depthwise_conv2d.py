@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from guarded_calls import beside_pages, own
 
 import pegbox as pb
 from pegbox.errors import TemplateError
@@ -413,3 +415,18 @@ def test_a_copied_image_has_zeros_for_all_that_vectors_read(width: int, chosen: 
     text = task.show_ir(next(c for c in task.space.iterate() if all(c[k].val == v for k, v in chosen.items())))
     pattern = rf"in vectorized range\((\d+)\):\n *data_padded\[0, 0, \w+, 0, \w+ \+ {width + 2}\] = 0.0"
     assert re.findall(pattern, text) == [zeros]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
+def test_nothing_before_the_image_is_read() -> None:
+    """Lanes beside the image are dead in loads as well as in the products (docs/llvm-defects.md)."""
+    task = pb.create_task("depthwise_conv2d", (2, 24, 8, 14, 3, 3), {"padding": 2}, target="llvm -num-cores 1")
+    rng = np.random.default_rng(0)
+    x, w, found = (rng.standard_normal(spec.shape).astype(spec.dtype) for spec in task.arguments())
+    (expected,) = task.reference([x, w])
+    configs = list(task.space.iterate())
+    for config in configs[:: max(1, len(configs) // 8)]:
+        kernel = pb.build(task, config=config)
+        for image in beside_pages(x):
+            own(kernel)(image, w, found)
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
