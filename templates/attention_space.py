@@ -42,7 +42,7 @@ _SOFTMAX = 16.0  # for a vector of scores
 _STREAMED = 7.0  # for the same between the steps of the products with the values
 _KEEPING = 2.0  # additionally, if further tiles need the weights
 _SPILLED = 1.2  # additionally, if the scores have left the first-level cache
-_SPILLED_FAR = 4.0  # the same for streams beside keys and values that exceed the second-level cache
+_SPILLED_FAR = 4.0  # the same if weights are streamed, and the second-level cache does not keep keys and values
 _WAITING = 24.0  # additionally, shared by the rows of a tile, if these are few and wait for each step
 _FEW_CHAINS = 4  # the number of rows of a tile from which on they do not wait
 _RESCALING = 8.0  # for rescaling a vector of the output after a block of keys
@@ -87,9 +87,9 @@ class Blocks:
         return _streams(p, self.keys)
 
     def goes_by_tiles(self, p: Attention) -> bool:
-        """Decide if one row of tiles goes through all stages before the next one, as all scores exceed the caches.
+        """Decide if each row of tiles goes through all stages before the next one, as a block has many scores.
 
-        Not with a causal mask, which hides blocks from whole blocks of rows.
+        With a causal mask it never does, because the mask hides blocks of keys from whole blocks of rows.
         """
         return _goes_by_tiles(p, self.mr, self.rows, self.keys)
 
@@ -277,9 +277,9 @@ def _is_near(p: Attention, rows: int, keys: int) -> bool:
 
 
 def _shares_block(p: Attention, rows: int, keys: int) -> bool:
-    """Decide if many rows take turns with a block of keys and values in the second-level cache.
+    """Decide if many rows share a block of keys and values that L2 holds, together with the next block.
 
-    The next block is prefetched beside it, unless causal rows may not see it.
+    With a causal mask they do not, because some of the rows may not see the block.
     """
     used = 2 * keys * (p.d + p.d_v) + rows * (p.d + 2 * p.d_v)
     return not p.is_kept and not p.causal and keys < p.n_k and used * p.itemsize <= p.target.caches.l2
