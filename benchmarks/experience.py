@@ -192,8 +192,8 @@ ROWS = 500
 MODELS, ROUNDS, DEPTH, SHARE = 16, 160, 6, 0.75
 """The models of predictions, the trees of each and their depth, and its share of the workloads.
 
-The mean of few models prefers now one configuration, now another one; with eight, a new training changed the speed of
-single predictions on a Zen 4 by a factor of five.
+The mean of a few models depends on chance: with eight, a new training changed the speed of some predictions on a Zen 4
+by a factor of five.
 """
 
 PARAMETERS: dict[str, Any] = {
@@ -383,7 +383,7 @@ def source_of(space: RecordedSpace) -> ShippedSource:
 
 
 def least_cost(result: Result) -> float:
-    """Return the least cost of a trial, as other programs lengthen costs, by a third where the clock varies."""
+    """Return the least cost of a trial: other programs and a lower clock lengthen costs, by up to a third."""
     return min(result.costs) if isinstance(result, Ok) else result.cost
 
 

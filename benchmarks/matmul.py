@@ -7,7 +7,7 @@
     python3 benchmarks/matmul.py --random 32 --seed 5 --trials 0 --weights plain    # random shapes, untuned
     python3 benchmarks/matmul.py --templates matmul matmul_strassen 512x512x512    # also by Strassen's algorithm
 
-Each shape is tuned twice, or, without trials, has its predicted configuration. "plain": B is as it is, also for the
+Each shape is tuned twice; with --trials 0, its predicted configuration is timed. "plain": B is as it is, also for the
 rivals. "packed": weights="packed", and the rivals have packed B before they are called. The rivals are NumPy, and, if
 installed, ONNX Runtime (`pip install onnxruntime onnx`) and torch, through which oneDNN is called. Our kernel, every
 rival and the multiply-add peak are timed in turns, pinned to one core, and the output shows medians. "ratio" is the
@@ -44,7 +44,7 @@ from pegbox.search.models.prediction import predicted_configs
 from pegbox.templates import pack_weights
 
 EQUAL = 0.97
-"""The ratio below which ours is slower, beyond the noise."""
+"""The ratio below which our kernel is slower by more than the noise."""
 
 SHAPES = ("1024x1024x1024", "1000x999x1001", "128x128x128", "64x1024x1024", "96x2048x512", "1x4096x4096")
 # These settings slow OpenBLAS down. They count only where a run limits it on purpose.
@@ -73,11 +73,11 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shapes", nargs="*", default=SHAPES, help="M x K x N, as 1024x1024x1024")
-    parser.add_argument("--random", type=int, metavar="COUNT", help="that many random shapes, by --seed")
+    parser.add_argument("--random", type=int, metavar="COUNT", help="time COUNT random shapes; --seed chooses them")
     parser.add_argument("--target", default="llvm", help='"llvm -mcpu=x86-64-v3"; --threads sets the number of cores')
     parser.add_argument("--weights", nargs="+", default=("plain", "packed"), choices=("plain", "packed"))
     parser.add_argument("--templates", nargs="+", default=("matmul",), choices=("matmul", "matmul_strassen"))
-    parser.add_argument("--trials", type=int, default=128, help="0: the predicted configuration")
+    parser.add_argument("--trials", type=int, default=128, help="0: time the predicted configuration")
     parser.add_argument("--tuner", default="bayes")
     parser.add_argument("--dtype", default="float32", choices=("float32", "float64"))
     parser.add_argument("--seed", type=int, default=0)

@@ -152,7 +152,7 @@ def few_rows(s: Sizes) -> Shape:
 
 
 def some_rows(s: Sizes) -> Shape:
-    """Choose a product of so many rows that it waits neither for memory alone nor for multiplications alone."""
+    """Choose a product whose number of rows makes its time depend on both memory and multiplications."""
     while True:
         sizes = s.between(16, 250), s.between(200, 4000), s.between(200, 4000)
         if math.prod(sizes) <= 2 * MOST:
@@ -281,7 +281,7 @@ def separable_layer(s: Sizes) -> Shape:
 
 
 def in_rows(*kinds: Callable[[Sizes], Shape]) -> Callable[[Sizes], Shape]:
-    """Make the function that chooses a shape of these kinds in NCHW, whose vectors run along rows."""
+    """Make a function that chooses a shape of these kinds in NCHW, where vectors run along rows."""
 
     def choose(s: Sizes) -> Shape:
         while True:

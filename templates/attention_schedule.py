@@ -5,9 +5,9 @@ each head; the part of the output is computed in register tiles with vectors alo
 packed. In the stages between them, vectors run along keys; in the recurrence over the blocks, along rows.
 
 If the second-level cache cannot hold keys and values, the steps of the scores prefetch the next panel of keys and the
-values of the block into it. If it cannot hold the scores of a block either, one row of tiles after the other goes
-through all stages, many of them with the same block of keys and values, while the next block is prefetched. If it can
-hold two heads, but not all arrays, the keys and values of the next head are prefetched.
+values of the block into it. If the scores of a block exceed a quarter of this cache, one row of tiles after the other
+goes through all stages: many rows read the same block of keys and values, while the next block is prefetched. If the
+cache can hold two heads, but not all arrays, the keys and values of the next head are prefetched.
 """
 
 from __future__ import annotations

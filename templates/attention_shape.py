@@ -62,7 +62,7 @@ class Attention(AttentionSizes):
 
     @property
     def has_whole_heads(self) -> bool:
-        """True if a thread computes whole heads of keys, as there are at least as many as cores."""
+        """True if a thread computes whole heads of keys, because there are at least as many heads as cores."""
         return self.batch * self.kv_heads >= self.target.num_cores
 
     @property

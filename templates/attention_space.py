@@ -42,7 +42,7 @@ _SOFTMAX = 16.0  # for a vector of scores
 _STREAMED = 7.0  # for the same between the steps of the products with the values
 _KEEPING = 2.0  # additionally, if further tiles need the weights
 _SPILLED = 1.2  # additionally, if the scores have left the first-level cache
-_SPILLED_FAR = 4.0  # the same for streams beside keys and values that exceed the second-level cache
+_SPILLED_FAR = 4.0  # the same if weights are streamed, and the second-level cache does not keep keys and values
 _WAITING = 24.0  # additionally, shared by the rows of a tile, if these are few and wait for each step
 _FEW_CHAINS = 4  # the number of rows of a tile from which on they do not wait
 _RESCALING = 8.0  # for rescaling a vector of the output after a block of keys
@@ -87,11 +87,11 @@ class Blocks:
         return _streams(p, self.keys)
 
     def goes_by_tiles(self, p: Attention) -> bool:
-        """Decide if one row of tiles goes through all stages before the next one, as all scores exceed the caches.
+        """Decide if each row of tiles goes through all stages before the next one, as a block has many scores.
 
-        Not with a causal mask, which hides blocks from whole blocks of rows.
+        With a causal mask it never does, because the mask hides blocks of keys from whole blocks of rows.
         """
-        return self.rows > self.mr and not p.causal and not _is_near(p, self.rows, self.keys)
+        return _goes_by_tiles(p, self.mr, self.rows, self.keys)
 
     def keeps_weights(self, p: Attention) -> bool:
         """Decide if further tiles need the weights that the first tile of the output computes."""
@@ -141,7 +141,9 @@ def _first(p: Attention, packed: bool) -> _First:
     for mr in _ROWS:
         if mr > p.rows or not _fits(p, mr, 1):
             continue
-        tiles = [n for n in _TILES if n == 1 or (n - 1) * mr < p.rows]
+        tiles = [n for n in _TILES if (n == 1 or (n - 1) * mr < p.rows) and _ends_with_heads(p, mr, mr * n)]
+        if not tiles:
+            continue
         for c, v, block in product(_best_columns(p, mr, columns), keys, _blocks(p)):
             if _fits(p, mr, v) and (not _needs_balance(p) or (is_balanced(mr, v) and mr * v >= min(LATENCY, p.rows))):
                 size = _keys(p, block, _step(p, v, packed=packed))
@@ -167,6 +169,10 @@ def _fits(p: Attention, rows: int, vectors: int) -> bool:
 
 def _streams(p: Attention, keys: int) -> bool:
     return p.target.vector_registers >= _ROOMY and (keys >= p.n_k or keys >= _LONG)
+
+
+def _goes_by_tiles(p: Attention, mr: int, rows: int, keys: int) -> bool:
+    return rows > mr and not p.causal and not _is_near(p, rows, keys)
 
 
 def _step_cost(p: Attention, rows: int, vectors: int, lines: tuple[float, int] = _NEAR) -> float:
@@ -241,7 +247,7 @@ def _softmax(p: Attention, mr: int, tiles: int, keys: int, *, keeps: bool) -> fl
     """
     rows, streams = mr * tiles, _streams(p, keys)
     seen = _seen(p, keys, rows)
-    by_tiles = not p.causal and not _is_near(p, rows, keys)
+    by_tiles = _goes_by_tiles(p, mr, rows, keys)
     buffers, each = (1 + keeps, _STREAMED + keeps * _KEEPING) if streams and mr <= _TALL else (2, _SOFTMAX)
     is_spilled = buffers * (mr if by_tiles else rows) * keys * p.itemsize > p.target.caches.l1
     spilled = (_SPILLED if p.is_kept or not streams else _SPILLED_FAR) if is_spilled else 0.0
@@ -271,12 +277,21 @@ def _is_near(p: Attention, rows: int, keys: int) -> bool:
 
 
 def _shares_block(p: Attention, rows: int, keys: int) -> bool:
-    """Decide if many rows take turns with a block of keys and values in the second-level cache.
+    """Decide if many rows share a block of keys and values that L2 holds, together with the next block.
 
-    The next block is prefetched beside it, unless causal rows may not see it.
+    With a causal mask they do not, because some of the rows may not see the block.
     """
     used = 2 * keys * (p.d + p.d_v) + rows * (p.d + 2 * p.d_v)
     return not p.is_kept and not p.causal and keys < p.n_k and used * p.itemsize <= p.target.caches.l2
+
+
+def _ends_with_heads(p: Attention, mr: int, rows: int) -> bool:
+    """Decide if tiles and blocks of the queries of several whole heads end where a group of heads ends.
+
+    Else a schedule does not see that they contain nothing of the next group, and computes its scores, too.
+    """
+    unit = mr if mr % p.n_q == 0 else rows
+    return p.n_q == 1 or unit % p.n_q > 0 or unit >= p.rows or p.rows % unit == 0
 
 
 def _blocks(p: Attention) -> list[int]:
@@ -349,6 +364,12 @@ def _constrain(cfg: pb.TemplateConfig, p: Attention, ways: list[str]) -> None:
         reads=("mr", "tiles"),
         message="a block of rows is not longer than there are rows",
     )
+    if p.is_folded:
+        cfg.add_constraint(
+            lambda c: _ends_with_heads(p, c["mr"].val, c["mr"].val * c["tiles"].val),
+            reads=("mr", "tiles"),
+            message="tiles and blocks of whole heads end with a group of heads",
+        )
     if p.causal:
         cfg.add_constraint(
             lambda c: bool(c["tiles"].val == 1 or _is_near(p, (sizes := blocks_of(c, p)).rows, sizes.keys)),

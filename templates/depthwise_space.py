@@ -29,19 +29,19 @@ _PIXEL_BY_PIXEL = (STRIP, "cyxc")
 _FIELDS = {"tile_h": "height", "tile_w": "width", "vectors": "vectors", "lanes": "lanes"}
 _HEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8)
 _FEW_ROWS = 4
-"""The height of NHWC's tiles if no height from here on divides the rows of the result.
+"""A further height of NHWC's tiles, if neither it nor a larger one divides the rows of the result.
 
-Lower tiles read the rows of the input more often than the last tile's missing rows cost.
+Lower tiles read rows of the input again, which takes longer than the missing rows of a last tile.
 """
 
 _ROWS = (*_HEIGHTS, 10, 12, 14, 16)
 """The heights of NCHW's tiles, which may be one vector wide: high tiles use a row of the input for more results."""
 
 _HIGH = 6
-"""The height of a tile of NCHW from which on more rows save few loads."""
+"""The height of a tile of NCHW beyond which more rows save few loads."""
 
 _FAR_MORE = 1.25
-"""The factor by which low tiles read more rows than high ones do, if loads then take longer than multiply-adds."""
+"""The ratio of rows that low and high tiles read at which the loads of low tiles begin to outlast multiply-adds."""
 
 _ROWS_BODY = 400
 """The most multiply-adds of NCHW's innermost body, in which a row of the input is loaded once for all of its uses."""
@@ -299,7 +299,8 @@ def tiles_of(conv: Conv) -> frozenset[_Tile]:
 def _is_low(conv: Conv, height: int) -> bool:
     """Decide if a tile of NCHW has too few accumulators, or reads many more rows for each of its own than high ones.
 
-    Wide vectors take so long to load, most from two lines, that rows of a last tile which are not there cost less.
+    Most loads of wide vectors span two lines, so the further loads of low tiles cost more than missing rows of a last
+    tile.
     """
     if height == 1 or height * -(-conv.out[1] // conv.lanes) < _FEWEST:
         return True

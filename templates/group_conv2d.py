@@ -36,7 +36,7 @@ NAME = "group_conv2d"
 LAYOUT, WEIGHTS = "NHWC", "HWIO"
 _WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 _VECTORS, _MOST_VECTORS = (1, 2, 3, 4), 7
-"""The numbers of vectors of a tile, and the most of a tile that has whole groups."""
+"""The numbers of vectors of a tile, and the largest number in a tile that has whole groups or all channels."""
 
 _CHANNELS_OUTSIDE = "cyx"
 _ORDERS = ("yxc", "ycx", _CHANNELS_OUTSIDE)
@@ -142,7 +142,7 @@ def _is_copied(conv: Conv, groups: int) -> bool:
 def _area(conv: Conv, groups: int) -> tuple[int, int]:
     """Return the rows and columns of the sums: all pixels of a single flat image that L2 holds are one row.
 
-    Of a larger image, rows in the first-level cache, and weights for a row, are read again.
+    Rows of a larger image stay separate, so that the first-level cache keeps a row, or the weights for a row.
     """
     arrays = math.prod(conv.data_shape) + math.prod(conv.out_shape)
     is_held = arrays * nbytes(conv.dtype) <= conv.target.caches.l2
@@ -246,8 +246,8 @@ def _vector_sizes(conv: Conv, groups: int) -> list[int]:
     """Return the possible numbers of lanes: those of a register, or of half of it, if they lie in one group.
 
     For narrow groups, either a register has lanes of several groups, or a vector has the most lanes that lie in one
-    group. Of wide registers, halves in one group take less time if each element is picked for one column of the filter
-    alone. Other vectors in one group take more time if they have very few lanes, but less if elements are gathered.
+    group. Halves of wide registers, in one group, take less time if an element is picked for one column of the filter
+    alone. Other vectors in one group take more time if they have very few lanes, unless elements would be gathered.
     """
     outputs, inner = group_outputs(conv, groups), conv.c // groups
     shared = [lanes for k in range(conv.lanes.bit_length() - 1) if outputs % (lanes := conv.lanes >> k) == 0][:1]

@@ -116,8 +116,8 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
 
     Raises:
         ArgumentError: this is not a task, or nothing can measure it, or a recorded space or an objective comes with a
-            runner, or the runner is none.
-        UnknownName: there is no such runner.
+            runner, or `runner` is not a runner.
+        UnknownName: no runner has this name.
         RecordError: the runner's records belong to another task.
     """
     check_task(task)

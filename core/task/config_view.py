@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from pegbox.checks import check_callable, check_float, check_list
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.tensor import Tensor
-from pegbox.errors import InvalidConfig, SpaceError
+from pegbox.errors import InvalidConfig, PegboxError, SpaceError, TemplateError
 from pegbox.expr.nodes import Var
 from pegbox.expr.printer import unused_name
+from pegbox.origin import explained, located
 from pegbox.schedule.state.handles import LoopRef
 from pegbox.shown import value_text
 from pegbox.space import Config, ConfigSpace, Knob
@@ -149,10 +151,27 @@ class TemplateConfig:
     def prefer(self, predicate: Callable[[Config], bool]) -> None:
         """Let predictions prefer configurations for which a condition holds, among those expected to be fast.
 
-        A kernel that is timed alone finds its data in the caches; in a model, it may find other data there.
+        A kernel that is timed alone finds its data in the caches; in a model, it may find other data there. The
+        condition is also asked about random configurations, of which predictions sample the preferred ones first.
         """
         check_callable("prefer: predicate", predicate, "a function that decides about a configuration")
-        self.preference = predicate
+        self.preference = partial(_holds, predicate)
+
+
+def _holds(predicate: Callable[[Config], bool], config: Config) -> bool:
+    """Ask a preference about a configuration.
+
+    Raises:
+        TemplateError: the preference raises an error of Python.
+        PegboxError: the preference raises an error of pegbox, such as one for an unknown knob.
+    """
+    try:
+        return bool(predicate(config))
+    except PegboxError as error:
+        located(error)
+        raise
+    except (Exception, SystemExit) as error:
+        raise located(TemplateError(f"cfg.prefer raised {explained(error, f'at {config}')}"), error) from error
 
 
 KnobValues: TypeAlias = TemplateConfig | Config

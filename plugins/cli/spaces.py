@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """List the recorded spaces that come with pegbox, for simulated searches"""
     parser.epilog = _EPILOG
     parser.add_argument(
-        "sources", nargs="*", metavar="FILE|NAME", help="only these: your own files, or some of the names"
+        "sources", nargs="*", metavar="FILE|NAME", help="describe only these: files of your own, or listed names"
     )
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.set_defaults(run=run)

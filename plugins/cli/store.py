@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "names",
         nargs="*",
-        default=[],  # argparse lists it as missing, too, if it has none
+        default=[],  # without it, a missing action's error would name this argument, too
         metavar="NAME|FILE",
         help="names of templates, to leave the others out; files of records for export and import",
     )

@@ -13,7 +13,7 @@ import pytest
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen import Target
-from pegbox.errors import ArgumentError, CompileError, RecordError
+from pegbox.errors import ArgumentError, CompileError, RecordError, TemplateError
 from pegbox.features import program_features
 from pegbox.features.memory_updates import has_narrow_update
 from pegbox.search.models import prediction
@@ -326,6 +326,20 @@ def test_predictions_begin_with_the_configurations_that_a_template_prefers(wante
     found = list(predicted_configs(pb.create_task(pb.template("preferring_tiles")(template), target=TARGET)))
     assert len(found) == 8
     assert [config["tile"].val == wanted for config in found] == [True] * 2 + [False] * 6
+
+
+def test_an_error_in_a_preference_names_its_line() -> None:
+    def template(cfg: pb.TemplateConfig) -> Any:
+        x = te.placeholder((64,), name="X")
+        y = te.compute((64,), lambda i: x[i] + 1, name="Y")
+        cfg.define_knob("tile", [2, 4])
+        cfg.prefer(lambda c: c["tile"].val / 0 > 1)
+        return te.create_schedule(y.op), [x, y]
+
+    task = pb.create_task(pb.template("dividing")(template), target=TARGET)
+    with pytest.raises(TemplateError, match=r"cfg\.prefer raised ZeroDivisionError at #\d") as raised:
+        pb.build(task)
+    assert "test_prediction.py" in str(raised.value)
 
 
 def test_a_preference_is_a_function() -> None:

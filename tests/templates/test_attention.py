@@ -123,6 +123,20 @@ def test_the_last_tile_of_rows_needs_nothing_of_the_next_head(heads: int, n_q: i
     np.testing.assert_allclose(found, softmax_product(*arrays), atol=1e-5)
 
 
+@pytest.mark.parametrize("cpu", [AVX2, AVX512])
+@pytest.mark.parametrize(("group", "n_q"), [(4, 2), (5, 4), (6, 2)])
+def test_no_block_of_rows_computes_scores_of_another_group_of_heads(cpu: str, group: int, n_q: int) -> None:
+    """Check the number of heads that each buffer of scores holds, also for tiles that do not divide the rows."""
+    kwargs = {"kv_heads": 3, "causal": True}
+    task = pb.create_task("attention", args=(1, 3 * group, n_q, 33, 16), kwargs=kwargs, target=cpu)
+    configs = {(c["mr"].val, c["tiles"].val): c for c in task.space.iterate() if c["unroll"].val == 1}
+    assert any(group * n_q % (mr * tiles) for mr, tiles in configs if mr * tiles < group * n_q)
+    for config in configs.values():
+        allocations = pb.lower(*task.instantiate(config)).allocations
+        assert allocations["S"][0][-3] == 1, config
+    assert (task.space.get(0)["mr"].val, task.space.get(0)["tiles"].val) in configs
+
+
 def test_a_bias_hides_keys() -> None:
     """Blocks of hidden keys come first: their maximum is not minus infinity, of which a difference is NaN."""
     task = pb.create_task("attention", args=(1, 1, 20, 96, 16), kwargs={"bias": ""}, target="llvm -num-cores 1")

@@ -209,7 +209,7 @@ def test_rows_of_a_flat_image_beyond_l2_are_separate() -> None:
 
 @pytest.mark.parametrize(("outputs", "sizes"), [(112, {1, 4}), (80, {1, 3}), (208, {1, 2, 3, 4}), (96, {1, 2, 3, 4})])
 def test_no_tile_of_a_flat_image_has_one_vector_that_is_left(outputs: int, sizes: set[int]) -> None:
-    """Seven vectors are four and three, five are three and two; of thirteen, one is left by two, three and four."""
+    """Tiles divide seven vectors into 4 + 3, and five into 3 + 2; of thirteen, tiles of 2, 3 or 4 leave one."""
     args, target = (1, 8, 5, 7, 2 * outputs, 1, 1, 2), "llvm -mcpu=x86-64-v4 -num-cores 1"
     task = pb.create_task("group_conv2d", args, {"weights": "packed"}, target=target)
     assert {c["vectors"].val for c in task.space.iterate()} == sizes

@@ -236,7 +236,8 @@ def load(frame: Frame, expr: Load, chunk: Chunk) -> Value:
 def _may_read_dead_lanes(frame: Frame, expr: Load, where: Index) -> bool:
     """Decide if dead lanes may read elements of other rows, which saves the mask.
 
-    These are elements of an array that nothing writes, as others might be subnormal, which slows multiply-adds down.
+    The program must not write the array: unused elements of other arrays may be subnormal, which slows multiply-adds
+    down.
     """
     if expr.buffer not in frame.module.inputs or not dtypes.is_float(expr.dtype) or where.vector is not None:
         return False

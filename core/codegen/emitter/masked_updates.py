@@ -4,7 +4,8 @@
         s[v] = s[v] + (a[v - 1] * w[0] if v > 0 else 0)  =>      if v > 0: s[v] = s[v] + a[v - 1] * w[0]
 
 With masks for arithmetic, a multiply-add under a mask is as cheap as one without, whereas zeros in the lanes of a load
-take another operation. A sum of -0.0 stays -0.0, which plus zero is 0.0; sums that begin with zero never are -0.0.
+take another operation. A sum of -0.0 stays -0.0, whereas adding zero makes it 0.0; a sum that begins with zero is never
+-0.0.
 """
 
 from __future__ import annotations

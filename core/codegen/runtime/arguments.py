@@ -71,7 +71,7 @@ class Checker:
             copied = "; pass a copy and copy the result back" if spec.is_output else "; pass a copy"
             if not isinstance(array, np.ndarray):
                 expected = f"expected a NumPy array {spec.dtype}{list(spec.shape)}"
-                remedy = "" if spec.is_output else "; pass np.asarray(...)"  # a copy of an output would stay unread
+                remedy = "" if spec.is_output else "; pass np.asarray(...)"  # the result in a copy would be lost
                 raise ArgumentError(f"{where} is a {type(array).__name__}; {expected}{remedy}")
             if not _is_plain(array):
                 remedy = "a separate writable array" if spec.is_output else "a.filled(0)"

@@ -77,6 +77,7 @@ def predicted_configs(task: Task, *, candidates: int = CANDIDATES) -> Iterator[C
     Raises:
         SpaceError: no configuration of the space is valid.
         RecordError: the file of the model is damaged.
+        TemplateError: a condition of `cfg.prefer` raises an error of Python.
     """
     return (config for config, _ in lowered_predictions(task, candidates=candidates))
 
