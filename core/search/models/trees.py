@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pegbox.search.protocols import Features, Floats
 
-_ROWS = 256
+_ROWS = 32
 """The number of rows that descend together, so few that their places stay in cache."""
 
 
