@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.checks import check_instance, check_int, check_list
+from pegbox.checks import check_callable, check_instance, check_int, check_list
 from pegbox.codegen.targets.cpus import PLAIN_CACHES
 from pegbox.errors import PegboxError, SpaceError
 from pegbox.features.classes import Classes, Conflict, Leaf, Rows
@@ -185,10 +185,13 @@ class ProgramFeatures:
         members find others. The sample does not depend on earlier questions.
 
         Raises:
+            ArgumentError: `wanted` cannot be called.
             SpaceError: no configuration of the space is valid.
         """
         check_int("sample: count", count, minimum=0)
         check_int("sample: classes", classes, minimum=1)
+        if wanted is not None:
+            check_callable("sample: wanted", wanted, "a function of rows that returns a mask", arguments=1)
         with without_collection():
             return self._sample(count, rng, classes, wanted)
 
