@@ -192,9 +192,8 @@ ROWS = 500
 MODELS, ROUNDS, DEPTH, SHARE = 8, 160, 6, 0.75
 """The models of predictions, the trees of each and their depth, and its share of the workloads.
 
-The mean of a few models depends on chance, but each lengthens a prediction: eight take 75 ms of about 400 (Emerald
-Rapids). With 16, the configurations chosen for 157 fresh shapes were no faster. Of recorded spaces, 109 instead of 104
-had less than 75% of the best speed with the shape left out, and 8 instead of 11 of the held-out ones.
+The mean of a few models depends on chance, but each lengthens all predictions. With 16, `prediction.py` found 109 of
+689 spaces below 75% of the best speed with the shape left out, and 8 of 51 held-out ones; with eight, 104 and 11 of 50.
 """
 
 PARAMETERS: dict[str, Any] = {
